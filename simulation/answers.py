@@ -305,6 +305,24 @@ def unseen_inputs(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
     return found
 
 
+def updates_of_run(tables: Tables, run_id: str, update_ids: Sequence[str]) -> list[Cells]:
+    """UPDATES_OF_RUN."""
+    found = (tables.rows["updates"].get((run_id, update_id)) for update_id in update_ids)
+    return [row for row in found if row is not None]
+
+
+def update_of_workflow(tables: Tables, namespace: str, workflow_id: str, update_id: str) -> list[Cells]:
+    """UPDATE_OF_WORKFLOW."""
+    wanted = (namespace, workflow_id, update_id)
+    found = [
+        (tables.rows["runs"][(row[0],)], row)
+        for row in tables.rows["updates"].values()
+        if (row[2], row[3], row[1]) == wanted
+    ]
+    found.sort(key=lambda pair: -pair[0][RUN["number"]])
+    return [(*row, run[RUN["closed_at"]]) for run, row in found[:1]]
+
+
 def outcomes_by_key(tables: Tables, namespaces: Sequence[str], keys: Sequence[str]) -> list[Cells]:
     """OUTCOMES_BY_KEY."""
     found = (tables.rows["outcomes"].get(wanted) for wanted in zip(namespaces, keys, strict=True))
@@ -378,6 +396,8 @@ ANSWERS: dict[str, Answer] = {
     queries.LEASED_ACTIVITIES: leased_activities,
     queries.MESSAGES: messages,
     queries.UNSEEN_INPUTS: unseen_inputs,
+    queries.UPDATES_OF_RUN: updates_of_run,
+    queries.UPDATE_OF_WORKFLOW: update_of_workflow,
     queries.OUTCOMES_BY_KEY: outcomes_by_key,
     queries.SCHEDULES_BY_KEY: schedules_by_key,
     queries.ALL_SCHEDULES: all_schedules,

@@ -26,6 +26,7 @@ WHOLE = (
     t.ATTRIBUTES,
     t.OUTBOX,
     t.PEERS,
+    t.UPDATES,
     t.SCHEDULES,
     t.FIRES,
 )

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from assay.sdk.workflow.channels import Channel
     from assay.sdk.workflow.child_verbs import ChildHandle
     from assay.sdk.workflow.context import Context, Ctx
-    from assay.sdk.workflow.messages import Message
+    from assay.sdk.workflow.message import Message
     from assay.sdk.workflow.peer_events import Event, EventKind
     from assay.sdk.workflow.replay.commands import DEFAULT_VERSION
     from assay.sdk.workflow.replay.exceptions import CancelRequested
@@ -176,7 +176,7 @@ _HOMES = {
         "WorkerRecord",
         "WorkflowRecord",
     ),
-    "assay.sdk.workflow.messages": ("Message",),
+    "assay.sdk.workflow.message": ("Message",),
     "assay.sdk.workflow.replay.commands": ("DEFAULT_VERSION",),
     "assay.sdk.workflow.peer_events": ("Event", "EventKind"),
     "assay.sdk.workflow.replay.exceptions": ("CancelRequested",),

@@ -784,3 +784,31 @@ async def watches(here: Place) -> None:
         *("NOT_FOUND", ["pid.exit", True], ["pid.link.down", True], "CANCELED", "not found", "not found"),
         *(["CONFLICT", {"linked_pid": "wf://main/watches-other"}], "pid.cancel", "too late"),
     ]
+
+
+@app.workflow
+async def Answers(ctx: Context) -> Any:
+    """Accepts, rejects, completes and fails updates, and takes one as a payload."""
+    found = []
+    for _ in range(3):
+        message = await ctx.inbox().receive()
+        if message.payload is None:
+            await message.nak()
+            continue
+        await message.ack()
+        await (message.ok(message.args) if message.topic == "add" else message.error({"code": 1}))
+        found.append([message.topic, message.payload])
+    return [*found, await ctx.wait_for_signal("plain")]
+
+
+@course
+async def answers(here: Place) -> None:
+    running = asyncio.create_task(here.run(Answers, "answers"))
+    while await here.client.describe("answers") is None:
+        await asyncio.sleep(0.01)
+    assert await here.client.update("answers", "add", 1, 2, update_id="u-1") == [1, 2]
+    for name, args in (("none", ()), ("bad", (7,))):
+        with contextlib.suppress(Failure):
+            await here.client.update("answers", name, *args, update_id=f"u-{name}")
+    assert await here.client.update("answers", "plain", "p", update_id="u-4") is None
+    await running

@@ -28,6 +28,7 @@ Later versions add fields, error codes and event types."""
 
 TAGS: Final = {
     "workflows": "Start, read, signal and end runs.",
+    "messages": "Send messages to addresses.",
     "activities": "Read the activities of runs.",
     "worker protocol": "Get tasks and report their outcomes, for workers in any language.",
     "workers": "Register and list workers.",

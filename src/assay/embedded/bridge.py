@@ -43,7 +43,7 @@ class BridgedTransport:
         self.schedules: Any = _Calls(lambda: inner.schedules, loop)
         self.open, self.close = calls.open, calls.close
         self.start, self.result, self.signal = calls.start, calls.result, calls.signal
-        self.cancel, self.terminate = calls.cancel, calls.terminate
+        self.cancel, self.terminate, self.update = calls.cancel, calls.terminate, calls.update
         self.continue_as_new, self.retry = calls.continue_as_new, calls.retry
         self.describe, self.list = calls.describe, calls.list
         self.events, self.state, self.explain = calls.events, calls.state, calls.explain

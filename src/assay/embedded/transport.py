@@ -12,8 +12,10 @@ from assay.core.model.grants import ConnectedWorker
 from assay.core.model.ids import RunId, RunKey, Time
 from assay.core.model.limits import WORKER_LEASE
 from assay.core.model.options import check_id, check_namespace, checked_start
+from assay.core.model.payload import Payload
 from assay.core.model.replies import Reopened, ReplyCallback, Started
-from assay.core.model.requests import Request, RetryFailed, StartWorkflow
+from assay.core.model.requests import Request, RetryFailed, StartWorkflow, Update
+from assay.core.model.update_states import UpdateState
 from assay.core.registrations import WorkerHealth
 from assay.embedded.filters import run_filter
 from assay.embedded.hosted_engine import HostedEngine, hosted_engine
@@ -23,7 +25,7 @@ from assay.embedded.records import user_record
 from assay.engine.engine import Engine
 from assay.sdk.client.loop_thread import refuse_in_workflow
 from assay.sdk.client.transport import OnRefusal, Transport
-from assay.sdk.ports import ListedRuns
+from assay.sdk.ports import ListedRuns, Target
 from assay.storage.ports import RunRecord
 from assay.storage.urls import SqliteUrl, parse_url
 from assay.wire.activities import retry_record
@@ -135,6 +137,13 @@ class EmbeddedTransport(Transport):
     async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
         """See `Transport`."""
         return await self._running().wait_closed(key, follow=follow)
+
+    async def update(
+        self, target: Target, name: str, args: tuple[Payload, ...], update_id: str, seconds: float
+    ) -> UpdateState:
+        """See `Transport`."""
+        request = Update(*target, name=name, args=args, update_id=update_id)
+        return await self._running().mail.send(request, accepted=False, seconds=seconds)
 
     async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
         """See `Transport`."""

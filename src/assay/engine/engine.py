@@ -27,6 +27,7 @@ from assay.engine.dispatch import Dispatcher
 from assay.engine.feed import Feed
 from assay.engine.ids import BlockIds
 from assay.engine.lease_log import log_lost_leases
+from assay.engine.mail import Mail
 from assay.engine.outbox_relay import OutboxRelay
 from assay.engine.presence import Presence
 from assay.engine.reads import Reads
@@ -93,6 +94,7 @@ class Engine:
         workers = self._dispatcher.workers
         self.reads = Reads(store, self._clock, self._committer.cache, self._explained, self._with_served, workers)
         self._feed = Feed()
+        self.mail = Mail(store, self._feed, self._committer.submit)
         self._outbox_relay = OutboxRelay(store, self._clock, self._committer)
         self._reaper = Reaper(store, self._clock, self._committer, self._dispatcher, self._reader, task_lease)
         self._timekeeper = Timekeeper(store, self._clock, self._committer, presence, self._reaper.extend_leases)
@@ -272,6 +274,8 @@ class Engine:
             for run, _ in committed.ended:
                 self._dispatcher.drop(run.run_id)
             self._feed.publish(committed)
+        if committed.updated:
+            self._feed.notify(committed.updated)
         if committed.attempts or committed.tally.expired:
             log_lost_leases(committed)
         if committed.messages:

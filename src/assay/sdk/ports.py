@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from assay.core.model.payload import Payload
     from assay.core.model.replies import Started
     from assay.core.model.requests import StartWorkflow
+    from assay.core.model.update_states import UpdateState
     from assay.sdk.app import App
     from assay.sdk.values.converter import Converter
 
@@ -76,6 +77,12 @@ class ClientPort(Protocol):
 
     async def signal(self, target: Target, name: str, payload: Payload) -> None:
         """Send a signal to an open run; raise `NotFound` if the run is not open."""
+        ...
+
+    async def update(
+        self, target: Target, name: str, args: tuple[Payload, ...], update_id: str, seconds: float
+    ) -> UpdateState:
+        """Send an update, once per id, and wait some seconds for its outcome; return its state."""
         ...
 
     async def cancel(self, target: Target, reason: str | None, deadline: Time | None) -> None:

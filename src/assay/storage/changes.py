@@ -13,6 +13,7 @@ from assay.core.model.ids import RunId, Time
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.peers import Peer
 from assay.core.model.run import Activity, Run
+from assay.core.model.update_states import UpdateState
 from assay.core.schedules.model import Fire, Schedule, schedule_key
 
 
@@ -156,6 +157,9 @@ class Changes(msgspec.Struct):
     acknowledged: list[tuple[RunId, str]] = msgspec.field(default_factory=list)
     """Keys of delivered messages, each with the receiving run, or with its own `fence_of` if no run receives it. If a
     row is gone, the run is lost, and the fence with it: another delivery has had its effect (I17)."""
+    updates: dict[tuple[RunId, str], tuple[Run, UpdateState, bool]] = msgspec.field(default_factory=dict)
+    """Updates by run and id: the run, the state, and whether the row is new. A stored row of a new one is a
+    `Conflict`."""
     outcomes: list[tuple[RunId | None, RequestOutcome]] = msgspec.field(default_factory=list)
     """Replies to keep, each with the run that the request concerned, if any."""
     audits: list[tuple[RunId | None, AuditRow]] = msgspec.field(default_factory=list)

@@ -40,6 +40,7 @@ from assay.storage.changes import (
     fence_of,
 )
 from assay.storage.journal_entries import BEGINNING, Claim, JournalEntry, JournalPage, JournalRow, Note, Position
+from assay.storage.mail_ports import MailStore
 from assay.storage.ready_work import Demand, ReadyActivity, ReadyTask
 from assay.storage.run_filter import QueueService, RunFilter, ServedQueue
 
@@ -253,7 +254,7 @@ class MeasuredStore(Protocol):
         ...
 
 
-class Store(MeasuredStore, Protocol):
+class Store(MeasuredStore, MailStore, Protocol):
     """The calls that the engine requires of a database."""
 
     shared: bool

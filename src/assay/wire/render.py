@@ -11,6 +11,7 @@ from msgspec import to_builtins
 from msgspec.structs import asdict, astuple
 
 from assay.core import codec
+from assay.core.model.addresses import workflow_address
 from assay.core.model.errors import Invalid, Kind
 from assay.core.model.events import (
     KINDS,
@@ -46,7 +47,7 @@ def start_record(started: Started) -> responses.StartAnswer:
         run_id=key.run_id,
         status=started.status,
         started=started.started,
-        pid=f"wf://{key.namespace}/{key.workflow_id}",
+        pid=workflow_address(key.namespace, key.workflow_id),
     )
 
 

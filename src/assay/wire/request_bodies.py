@@ -50,6 +50,23 @@ class SignalBody(msgspec.Struct, kw_only=True):
     message_id: str | None = None
 
 
+class MessageBody(msgspec.Struct, kw_only=True):
+    """A message to an address: `wf://<namespace>/<workflow id>`, or `mbx://<namespace>/<mailbox id>`."""
+
+    to: str
+    topic: str
+    args: list[Payload] | None = None
+    sender: str | None = msgspec.field(default=None, name="from")
+
+
+class UpdateBody(msgspec.Struct, kw_only=True):
+    """An update of a run: its arguments, its id, and the state to wait for, `accepted` or `completed`."""
+
+    args: list[Payload] | None = None
+    update_id: str | None = None
+    wait: str | None = None
+
+
 class CancelBody(msgspec.Struct, kw_only=True):
     """A request to cancel a run; after `deadline` a run that is still open is terminated."""
 

@@ -279,6 +279,15 @@ class ActivityRecord(msgspec.Struct, kw_only=True):
     attempt_id: int | None
 
 
+class UpdateAnswer(msgspec.Struct, kw_only=True):
+    """An update: `received` and `accepted` until it is `completed`, `rejected` or `failed`."""
+
+    update_id: str
+    status: str
+    result: Any = None
+    failure: Failure | None = None
+
+
 class RetryAnswer(msgspec.Struct, kw_only=True):
     """A closed run that was reopened as a new run of its id."""
 

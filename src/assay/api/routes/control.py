@@ -14,7 +14,7 @@ from assay.api.call import ApiCall, document, payload
 from assay.api.mutations import change
 from assay.api.records import activity_record
 from assay.api.router import Route
-from assay.api.routes.starts import message_of
+from assay.api.routes.starts import message_of, several_of
 from assay.api.routes.workflows import NAMESPACE, RUN
 from assay.auth.permissions import Permission
 from assay.core.model.commands import ScheduleActivity
@@ -50,6 +50,7 @@ async def signal(backend: Backend, call: ApiCall) -> HttpResponse:
         **_target(call),
         name=check_id(call.parameters["name"], "name"),
         payload=message_of(body.payload, body.args),
+        args=several_of(body.args),
         sender=body.sender,
         context=document(body.context, "context"),
         message_id=body.message_id,

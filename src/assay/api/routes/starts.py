@@ -91,8 +91,12 @@ def _conflict(body: StartBody) -> IdConflict:
 def _first(signal: SignalAtStart, sender: str | None) -> FirstSignal:
     content = message_of(signal.payload, signal.args)
     sender = check_text(signal.sender or sender, "from")
-    several = tuple(signal.args) if signal.args is not None and len(signal.args) > 1 else ()
-    return FirstSignal(check_id(signal.name, "signals.name"), content, sender, several)
+    return FirstSignal(check_id(signal.name, "signals.name"), content, sender, several_of(signal.args))
+
+
+def several_of(args: list[Payload] | None) -> tuple[Payload, ...]:
+    """Return the arguments of a message with several arguments; nothing for one argument or none."""
+    return () if args is None or len(args) < 2 else tuple(args)
 
 
 def message_of(content: Payload, args: list[Payload] | None) -> Payload:

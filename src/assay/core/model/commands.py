@@ -74,6 +74,14 @@ class SendMessage(Command, frozen=True, gc=False, omit_defaults=True, tag="SendM
     args: tuple[Payload, ...] = ()
 
 
+class UpdateResponse(Command, frozen=True, gc=False, omit_defaults=True, tag="UpdateResponse"):
+    """Answer an update: `ack` accepts, `nak` rejects, `ok` completes and `error` fails the update."""
+
+    update_id: str = ""
+    answer: str = ""
+    payload: Payload = NULL
+
+
 class RecordSideEffect(Command, frozen=True, gc=False, omit_defaults=True, tag="RecordSideEffect"):
     """Record a value that code produced once. `resume` makes a task due at once, for polling workers."""
 
@@ -223,6 +231,7 @@ AnyCommand = (
     | CancelTimer
     | WaitForSignal
     | SendMessage
+    | UpdateResponse
     | RecordSideEffect
     | RecordVersion
     | RecordSnapshot

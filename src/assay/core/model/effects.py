@@ -8,6 +8,7 @@ from assay.core.model.ids import Namespace, RunId, RunKey, Seq, Time, WorkflowId
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.peers import Peer, PeerKey
 from assay.core.model.run import Activity, Child, ChildKey, Run, Task
+from assay.core.model.update_states import UpdateState
 
 
 class Effect(msgspec.Struct, frozen=True, gc=False):
@@ -159,6 +160,12 @@ class OutboxMessage(OutboxDetails, frozen=True, gc=False, omit_defaults=True, kw
 
 
 NO_DETAILS = OutboxDetails()
+
+
+class PutUpdate(Effect, frozen=True, gc=False):
+    """Insert or replace the state of an update."""
+
+    update: UpdateState
 
 
 class Send(Effect, frozen=True, gc=False):

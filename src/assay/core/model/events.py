@@ -359,6 +359,41 @@ class PeerExited(InputEvent, frozen=True, gc=False, omit_defaults=True):
     failure: FailureInfo | None = None
 
 
+class UpdateReceived(InputEvent, frozen=True, gc=False):
+    """A request to the run whose caller waits for an answer; `args` is a list."""
+
+    recorded_name: ClassVar[str] = "UpdateReceived"
+    goes_along: ClassVar[bool] = True
+    update_id: str
+    name: str
+    args: Payload = NULL
+    sender: str | None = msgspec.field(default=None, name="from")
+
+
+class UpdateAccepted(Event, frozen=True, gc=False):
+    """The run accepted an update."""
+
+    recorded_name: ClassVar[str] = "UpdateAccepted"
+    update_id: str
+
+
+class UpdateRejected(Event, frozen=True, gc=False):
+    """The run rejected an update."""
+
+    recorded_name: ClassVar[str] = "UpdateRejected"
+    update_id: str
+    failure: FailureInfo | None = None
+
+
+class UpdateCompleted(Event, frozen=True, gc=False):
+    """The run answered an update that it had accepted: with a result, or with a failure."""
+
+    recorded_name: ClassVar[str] = "UpdateCompleted"
+    update_id: str
+    result: Payload = NULL
+    failure: FailureInfo | None = None
+
+
 class AttributesUpserted(Event, frozen=True, gc=False, omit_defaults=True):
     """Search attributes and memo, merged by key; null removes a key."""
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
+from assay.core.model.addresses import SCHEMES
 from assay.core.model.commands import StartChildWorkflow
 from assay.core.model.context import check_context
 from assay.core.model.duration import LONGEST_DURATION, parse_duration
@@ -19,6 +20,7 @@ from assay.core.model.requests import StartWorkflow
 from assay.core.model.start_options import Convert, OptionKind, by_option, given_options, options_of
 from assay.core.model.texts import check_words, not_a_text, plain
 from assay.core.rules.attributes import check_search, merge
+from assay.core.rules.message_limits import check_topic
 from assay.core.schedules.timetable import parse_timetable
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -209,9 +211,16 @@ _DURATIONS: Final = options_of(OptionKind.DURATION)
 _durations: Final = attrgetter(*_DURATIONS)
 
 
+def check_workflow_id(value: str) -> None:
+    """Raise `Invalid` unless a text can be a workflow id: an id that does not look like an address."""
+    check_id(value, "workflow_id")
+    if value.startswith(SCHEMES):
+        raise Invalid(f"a workflow id must not begin like an address: '{value}'", field="workflow_id")
+
+
 def checked_start(request: StartWorkflow) -> StartWorkflow:
     """Return the request; raise `Invalid` for bad options, or options that exclude each other."""
-    check_id(request.workflow_id, "workflow_id")
+    check_workflow_id(request.workflow_id)
     check_id(request.workflow_type, "workflow_type")
     check_id(request.task_queue, "task_queue")
     if request.request_id is not None:
@@ -219,6 +228,8 @@ def checked_start(request: StartWorkflow) -> StartWorkflow:
     for name, text in zip(_TEXTS, _texts(request), strict=True):
         if text is not None:
             check_words(text, name)
+    for message in request.signals:
+        check_topic(message.name)
     if len(request.signals) > LIMITS.signals:
         raise Invalid(f"a run takes at most {LIMITS.signals} signals", code="limit_exceeded", field="signals")
     if (

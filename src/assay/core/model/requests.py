@@ -14,6 +14,7 @@ from assay.core.model.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
 from assay.core.model.start_options import StartOptions
+from assay.core.model.update_states import UpdateState
 
 HELD_EPOCH = -1
 """Stands for the epoch of the lease that the worker holds: polling workers send only their own id."""
@@ -76,6 +77,16 @@ class Signal(ToWorkflow, frozen=True, gc=False):
     message_id: str | None = None
     args: tuple[Payload, ...] = ()
     """Several arguments; one argument is the payload."""
+
+
+class Update(ToWorkflow, frozen=True, gc=False):
+    """Send an update to an open run; the same `update_id` is one update of the run."""
+
+    name: str = ""
+    args: tuple[Payload, ...] = ()
+    update_id: str = ""
+    known: UpdateState | None = None
+    """The update of the run with this id; read from the store."""
 
 
 class RequestCancel(ToWorkflow, frozen=True, gc=False):
@@ -182,6 +193,8 @@ class Advance(ToRun, frozen=True, gc=False):
     """Inputs that go along if a command continues as new; filled in by the engine."""
     unread_until: int = -1
     """The last event of the run when `unread` was read; negative if nothing was read."""
+    updates: Mapping[str, UpdateState] = MappingProxyType({})
+    """The updates that commands answer, by id; filled in by the engine."""
     unused: frozenset[tuple[str, int]] = frozenset()
     """(kind of event, seq) of commands with a seq below the highest that have no event yet; filled in by the engine."""
     more: bool = False

@@ -12,7 +12,7 @@ from assay.core.model import requests as rq
 from assay.core.model.effects import Decision
 from assay.core.model.errors import NotFound, Refused
 from assay.core.model.run import Run
-from assay.core.rules import activities, leases, lifecycle, messages, retry, timers, workflow_tasks
+from assay.core.rules import activities, leases, lifecycle, messages, retry, timers, updates, workflow_tasks
 from assay.core.rules.moment import Moment
 
 
@@ -66,6 +66,7 @@ def elapse(run: Run, request: rq.Elapse, at: Moment) -> Decision:
 RULES: dict[type[rq.Request], Callable[[Run, Any, Moment], Decision]] = {
     rq.Signal: messages.signal,
     rq.Deliver: messages.deliver,
+    rq.Update: updates.receive,
     rq.RequestCancel: lifecycle.cancel,
     rq.Terminate: lifecycle.terminate,
     rq.RestartAsNew: lifecycle.restart_as_new,

@@ -169,8 +169,12 @@ def _signal(run: Run, event: ev.SignalReceived) -> None:
         _end_wait(run, next((wait for wait in run.waits.signals if wait.name == event.signal), None))
 
 
-MESSAGES = frozenset((ev.SignalReceived,))
+MESSAGES = frozenset((ev.SignalReceived, ev.UpdateReceived))
 """Events that count against the limit of messages."""
+
+
+def _update(run: Run, _: ev.UpdateReceived) -> None:
+    run.unseen.append(run.last_seq)
 
 
 def _sent(run: Run, event: ev.MessageSendRequested) -> None:
@@ -224,6 +228,7 @@ EVENTS: dict[type[ev.Event], Callable[[Run, Any], None]] = {
     ev.SignalReceived: _signal,
     ev.WorkflowAwaitingSignal: _awaiting,
     ev.VersionRecorded: _version,
+    ev.UpdateReceived: _update,
     ev.MessageSendRequested: _sent,
     ev.MessageDelivered: _send_ended,
     ev.MessageSendFailed: _send_ended,
@@ -325,6 +330,7 @@ EFFECTS: dict[type[fx.Effect], Callable[[Run, Any], None]] = {
     fx.PutAttributes: _put_attributes,
     fx.PutVersion: _nothing,
     fx.PutSnapshot: _nothing,
+    fx.PutUpdate: _nothing,
     fx.Send: _nothing,
     fx.Acknowledge: _nothing,
 }

@@ -10,7 +10,7 @@ from assay._version import __version__
 from assay.core.model.context import merged_context
 from assay.core.model.effects import Decision
 from assay.core.model.errors import AlreadyExists, Invalid
-from assay.core.model.events import ParentLink, Recorded, StartData, WorkflowStarted
+from assay.core.model.events import ParentLink, Recorded, StartData, UpdateReceived, WorkflowStarted
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import Namespace, RunId, Time, WorkflowId
 from assay.core.model.message_bodies import received
@@ -20,7 +20,7 @@ from assay.core.model.policies import IdReuse
 from assay.core.model.requests import StartWorkflow
 from assay.core.model.run import COMPLETED, Run, Task
 from assay.core.model.start_options import OPTION_KINDS
-from assay.core.rules import watches
+from assay.core.rules import updates, watches
 from assay.core.rules.moment import Moment
 from assay.core.schedules.timetable import parse_timetable
 
@@ -214,6 +214,8 @@ def next_run(
     decision = first_decision(following, input, at)
     for recorded in signals:
         decision.record(recorded.event)
+        if isinstance(recorded.event, UpdateReceived):
+            updates.carry(decision, recorded.event)
     if peers:
         watches.move(peers, decision, own=initiator == "continue")
     return decision

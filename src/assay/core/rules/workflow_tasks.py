@@ -19,7 +19,7 @@ from assay.core.model.ids import SECOND, Time
 from assay.core.model.limits import LIMITS
 from assay.core.model.replies import Advanced
 from assay.core.model.run import DEADLOCK, NON_DETERMINISM, TASK_FAILED, Run, Stuck, Task
-from assay.core.rules import activities, attributes, children, lifecycle, messages, timers, watches
+from assay.core.rules import activities, attributes, children, lifecycle, messages, timers, updates, watches
 from assay.core.rules.activities import HIGHEST_SEQ
 from assay.core.rules.moment import Moment
 from assay.core.rules.unread import unread_of
@@ -223,6 +223,8 @@ def _apply_commands(decision: Decision, request: rq.Advance, seen: int, at: Mome
             messages.send(decision, command, request.denied)
         elif isinstance(command, STEERING):
             STEER[type(command)](decision, command, request.denied)
+        elif isinstance(command, cmd.UpdateResponse):
+            updates.answer(decision, command, request)
         elif isinstance(command, cmd.ContinueAsNew):
             lifecycle.continue_as_new(decision, command, at, unread_of(decision.run, request))
         if decision.closes:

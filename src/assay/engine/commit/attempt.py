@@ -30,6 +30,7 @@ from assay.core.model.requests import (
     RetryFailed,
     StartWorkflow,
     ToWorkflow,
+    Update,
 )
 from assay.core.model.run import Activity
 from assay.core.rules.decide import decide
@@ -38,7 +39,7 @@ from assay.core.rules.moment import Moment, Unprepared
 from assay.core.schedules.requests import ScheduleRequest
 from assay.engine.commit.batch import Batch
 from assay.engine.commit.batch_schedules import BatchSchedules, gather
-from assay.engine.commit.deliveries import gather_undeliverable, is_exit, not_gone, not_taken
+from assay.engine.commit.deliveries import gather_undeliverable, is_exit, not_gone, not_taken, with_state
 from assay.engine.commit.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.commit.pending import PendingRequest
 from assay.engine.commit.prefetch import PREFETCHING, child_namespaces, named, prefetch
@@ -118,7 +119,7 @@ class BatchAttempt:
                 scheduled.append(request)
             else:
                 self._miss(request, run_ids, ids)
-                pending.needs_prefetch = isinstance(request, RestartAsNew | RetryFailed) or is_exit(request)
+                pending.needs_prefetch = isinstance(request, RestartAsNew | RetryFailed | Update) or is_exit(request)
             if pending.needs_prefetch:
                 more.append(pending)
             if pending.key is not None:
@@ -246,6 +247,8 @@ class BatchAttempt:
             gather_undeliverable(request, self.batch, at.now)
             self._answers.append((pending, None, None))
             return
+        if type(request) is Update and run is not None:
+            request = with_state(request, run.run_id, self.batch)
         try:
             full = run is not None and run.history_bytes > LIMITS.history_bytes
             # Nearly all requests share the moment `at`; only requests with prefetched runs pay for their own.

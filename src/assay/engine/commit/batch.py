@@ -17,6 +17,7 @@ from assay.core.model.events import ActivityScheduled, Event, Recorded
 from assay.core.model.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.model.payload import NULL
 from assay.core.model.run import CANCELLED, PENDING, RUNNING, Activity, Run, Task
+from assay.core.model.update_states import RECEIVED
 from assay.core.rules import fold
 from assay.core.schedules.model import Schedule
 from assay.storage.ports import (
@@ -324,6 +325,11 @@ class Batch:
     def _put_snapshot(self, run: StoredRun, effect: fx.PutSnapshot, now: Time) -> None:
         self.changes.snapshots[run.run_id] = Snapshot(run.run_id, effect.seq, effect.state, now)
 
+    def _put_update(self, run: StoredRun, effect: fx.PutUpdate, _: Time) -> None:
+        key, state = (run.run_id, effect.update.update_id), effect.update
+        known = self.changes.updates.get(key)
+        self.changes.updates[key] = (run, state, state.status == RECEIVED if known is None else known[2])
+
     def _send(self, run: StoredRun, effect: fx.Send, now: Time) -> None:
         self.changes.messages.append((run.run_id, effect.message, now))
 
@@ -342,6 +348,7 @@ GATHER: dict[type[fx.Effect], Callable[[Batch, StoredRun, Any, Time], None]] = {
     fx.PutPeer: Batch._put_peer,
     fx.DropPeer: Batch._drop_peer,
     fx.PutSnapshot: Batch._put_snapshot,
+    fx.PutUpdate: Batch._put_update,
     fx.Send: Batch._send,
     fx.Acknowledge: Batch._acknowledge,
 }

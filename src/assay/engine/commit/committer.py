@@ -57,7 +57,9 @@ class Undecidable(AssayError):
 class Committed:
     """The durable part of a batch, for listeners: without the runs that another engine changed first."""
 
-    __slots__ = ("attempts", "ended", "events", "messages", "new_runs", "next_due", "next_schedule", "tally")
+    __slots__ = (
+        "attempts", "ended", "events", "messages", "new_runs", "next_due", "next_schedule", "tally", "updated",
+    )  # fmt: skip
 
     def __init__(self, batch: Batch, lost: frozenset[RunId], next_due: Time | None) -> None:
         changes = batch.changes
@@ -66,6 +68,8 @@ class Committed:
         self.new_runs = changes.new_runs
         self.attempts = changes.attempts
         self.messages: Sequence[OutboxMessage] = [message for run, message, _ in changes.messages if run not in lost]
+        self.updated: Sequence[RunId] = [run_id for run_id, _ in changes.updates if run_id not in lost]
+        """Runs with news about updates."""
         self.next_due = next_due
         self.next_schedule = batch.next_schedule
         self.tally = batch.tally

@@ -1,10 +1,10 @@
-"""Deliveries of outbox messages in a batch: each message has its effect once, in this batch and in the store (I17)."""
+"""Outbox messages and updates in a batch: each has its effect once, in this batch and in the store (I17)."""
 
 from msgspec.structs import replace
 
 from assay.core.model.effects import Acknowledge, Send
 from assay.core.model.ids import RunId, Time
-from assay.core.model.requests import Deliver, Request
+from assay.core.model.requests import Deliver, Request, Update
 from assay.core.rules.messages import undeliverable
 from assay.engine.commit.batch import Batch
 from assay.storage.ports import fence_of
@@ -36,6 +36,12 @@ def gather_undeliverable(request: Deliver, batch: Batch, now: Time) -> None:
             batch.take_message(owner, effect.key)
         elif isinstance(effect, Send):
             batch.changes.messages.append((owner, effect.message, now))
+
+
+def with_state(request: Update, run_id: RunId, batch: Batch) -> Update:
+    """Return the request with the state of an update that an earlier request of this batch has sent."""
+    known = batch.changes.updates.get((run_id, request.update_id))
+    return request if known is None else replace(request, known=known[1])
 
 
 def _with(request: Deliver, messages: tuple[object, ...]) -> Deliver | None:

@@ -26,14 +26,14 @@ from msgspec.structs import replace
 
 from assay.core.model import commands as cmd
 from assay.core.model import events as ev
-from assay.core.model.commands import ContinueAsNew, StartChildWorkflow
+from assay.core.model.commands import ContinueAsNew, StartChildWorkflow, UpdateResponse
 from assay.core.model.errors import Invalid
 from assay.core.model.events import Recorded
 from assay.core.model.ids import Namespace, RunId, WorkflowId
 from assay.core.model.limits import LIMITS
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import ParentClose
-from assay.core.model.requests import Advance, Deliver, Request, RestartAsNew, RetryFailed
+from assay.core.model.requests import Advance, Deliver, Request, RestartAsNew, RetryFailed, Update
 from assay.core.model.run import Run
 from assay.core.rules.children import address, child_id
 from assay.core.rules.retry_cut import concerned_children, cut_by, cut_of, is_end_by, refusal_of
@@ -42,7 +42,7 @@ from assay.storage.ports import Store, StoredRun
 
 Id = tuple[Namespace, WorkflowId]
 
-PREFETCHING: Final = frozenset((StartChildWorkflow, ContinueAsNew))
+PREFETCHING: Final = frozenset((StartChildWorkflow, ContinueAsNew, UpdateResponse))
 """Commands whose decision needs rows beside the run."""
 
 PREFETCH_PAGE_EVENTS: Final = 10_000
@@ -94,8 +94,15 @@ async def prefetch(request: Request, run: Run, store: Store) -> tuple[Request, S
     if isinstance(request, Advance):
         if request.seen_seq < 0:
             request = await _with_unused(request, run, store)
+        answered = [command.update_id for command in request.commands if isinstance(command, UpdateResponse)]
+        if answered:
+            states = await store.updates(run.run_id, answered)
+            request = replace(request, updates={state.update_id: state for state in states})
         continuing = next((command for command in request.commands if isinstance(command, ContinueAsNew)), None)
         return request if continuing is None else await _with_unread(request, continuing, run, store), ()
+    if isinstance(request, Update):
+        known = await store.updates(run.run_id, [request.update_id])
+        return (replace(request, known=known[0]) if known else request), ()
     if isinstance(request, RestartAsNew):
         if request.keep_input:
             request = replace(request, input=await _input_of(run, store), keep_input=False)

@@ -21,6 +21,7 @@ from assay.sdk.client.connections import DEFAULT_TIMEOUT_SECONDS, Joining, trans
 from assay.sdk.client.handle import Handle
 from assay.sdk.client.implicit_worker import ImplicitWorker
 from assay.sdk.client.loop_thread import refuse_in_workflow
+from assay.sdk.client.messaging import ClientMessaging
 from assay.sdk.client.reading import Reading
 from assay.sdk.client.records import Record, RetryRecord
 from assay.sdk.client.registry import Namespaces, Queues, Workers
@@ -30,6 +31,7 @@ from assay.sdk.client.schedules import Schedules
 from assay.sdk.client.spawning import Spawning
 from assay.sdk.client.start_options import check_takes_input, completed_run, start_request
 from assay.sdk.client.start_verbs import StartVerbs
+from assay.sdk.client.targets import given, target_of
 from assay.sdk.default_app import DEFAULT_APP
 from assay.sdk.ports import EngineConnection, Target, WorkflowOutcome
 from assay.sdk.unserved import watched
@@ -39,7 +41,7 @@ Result = TypeVar("Result")
 log = logging.getLogger("assay.client")
 
 
-class Client(StartVerbs, Reading, Spawning):
+class Client(StartVerbs, Reading, ClientMessaging, Spawning):
     """A connection to one engine. Create with `await Client.connect(url)`; close with `close` or `async with`.
 
     Attributes:
@@ -152,7 +154,7 @@ class Client(StartVerbs, Reading, Spawning):
         """See `StartVerbs`."""
         refuse_in_workflow()
         repeatable = workflow_id is not None and options.get("id_reuse_policy") is None
-        if workflow_id is not None and not _given(options).keys() & {"id_conflict_policy", "error_if_exists"}:
+        if workflow_id is not None and not given(options).keys() & {"id_conflict_policy", "error_if_exists"}:
             options["id_conflict_policy"] = "use_existing"
         if repeatable:
             options["id_reuse_policy"] = "allow_duplicate_failed_only"
@@ -362,15 +364,10 @@ class Client(StartVerbs, Reading, Spawning):
         return RetryRecord(answer)
 
     def _target(self, workflow_id: str, run_id: str | None, namespace: str | None) -> Target:
-        wanted = None if run_id is None else RunId(check_id(run_id, "run_id"))
-        return Target(self._space(namespace), WorkflowId(check_id(workflow_id, "workflow_id")), wanted)
+        return target_of(workflow_id, run_id, namespace, self._space(None))
 
 
 def _whole(from_seq: Any) -> int | None:
     if from_seq is None or (isinstance(from_seq, int) and not isinstance(from_seq, bool)):
         return from_seq
     raise Invalid("from_seq is the seq of an event: a whole number", code="bad_from_seq", field="from_seq")
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}

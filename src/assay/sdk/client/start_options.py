@@ -263,6 +263,9 @@ def _first_signal(converter: Converter, path: str, entry: Any) -> FirstSignal:
             texts = [Payload(converter.encode(one, name=f"{path}.args")) for one in args]
             whole = Payload(converter.encode(args, name=f"{path}.args"))
             return FirstSignal(check_id(signal, path), whole, args=tuple(texts))
+        case (str() as signal, *several) if len(several) > 1:
+            each = tuple(Payload(converter.encode(value, name=f"{path}.args")) for value in several)
+            return FirstSignal(check_id(signal, path), args=each)
         case {"name": str() as signal}:
             payload = entry.get("payload")
         case _:

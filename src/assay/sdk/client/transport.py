@@ -22,7 +22,9 @@ from assay.core.model.requests import (
     Signal,
     StartWorkflow,
     Terminate,
+    Update,
 )
+from assay.core.model.update_states import UpdateState
 from assay.sdk.client.results import outcome_of
 from assay.sdk.ports import ListedRuns, Target, WorkerOptions, WorkflowOutcome
 
@@ -66,6 +68,12 @@ class Transport(ABC):
     @abstractmethod
     async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
         """Wait for the end of a run, or of its chain; return the run that ended and its closing event."""
+
+    async def update(
+        self, target: Target, name: str, args: tuple[Payload, ...], update_id: str, seconds: float
+    ) -> UpdateState:
+        """See `ClientPort`; without a wait, for a connection that only sends requests."""
+        return cast(UpdateState, await self.ask(Update(*target, name=name, args=args, update_id=update_id)))
 
     @abstractmethod
     async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:

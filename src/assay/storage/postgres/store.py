@@ -185,8 +185,9 @@ class PostgresStore(SqlReads):
                 changes = without(changes, undo.lost)
                 continue
             work = _leaves_work(changes)
-            if work or changes.closed:
-                self._hints.send(work=work, closed=changes.closed)
+            news = [*changes.closed, *(run_id for run_id, _ in changes.updates)]
+            if work or news:
+                self._hints.send(work=work, closed=news)
             return lost
 
     async def _attempt(self, changes: Changes, lost: frozenset[RunId]) -> frozenset[RunId]:

@@ -6,7 +6,7 @@ from assay.core.model.run import OPEN_STATUSES
 from assay.storage.ports import RunFilter
 from assay.storage.sql.rows import canonical
 from assay.storage.sql.run_conditions import checked_status, folded, further_conditions
-from assay.storage.sql.tables import ACTIVITIES, FIRES, OUTBOX, OUTCOMES, RUNS, SNAPSHOTS, Table
+from assay.storage.sql.tables import ACTIVITIES, FIRES, OUTBOX, OUTCOMES, RUNS, SNAPSHOTS, UPDATES, Table
 
 # ruff: noqa: S608  # only constants of this file and of `tables` are joined; values are parameters
 
@@ -239,6 +239,12 @@ MESSAGE_KEYS = "SELECT key FROM outbox_messages WHERE key $one_of(1)"
 UNSEEN_INPUTS = """
 SELECT e.run_id, e.seq, e.kind FROM runs r JOIN events e ON e.run_id = r.run_id AND e.seq > r.seen_seq
 WHERE r.run_id $one_of(1) ORDER BY e.run_id, e.seq"""
+
+UPDATES_OF_RUN = f"SELECT {columns(UPDATES, 'u')} FROM updates u WHERE u.run_id = $1 AND u.update_id $one_of(2)"
+
+UPDATE_OF_WORKFLOW = f"""
+SELECT {columns(UPDATES, "u")}, r.closed_at FROM updates u JOIN runs r ON r.run_id = u.run_id
+WHERE u.namespace = $1 AND u.workflow_id = $2 AND u.update_id = $3 ORDER BY r.number DESC LIMIT 1"""
 
 OUTCOMES_BY_KEY = f"""
 SELECT {columns(OUTCOMES, "o")} FROM $pairs(1, 2)

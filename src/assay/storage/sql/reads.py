@@ -13,6 +13,7 @@ from assay.core.model.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.model.payload import Payload
 from assay.core.model.peers import Peer, PeerKey
 from assay.core.model.run import Run
+from assay.core.model.update_states import UpdateState
 from assay.core.rules.fold import add_peers, add_unseen, put_activity
 from assay.core.rules.retry_cut import open_children
 from assay.core.schedules.model import Fire, Schedule, schedule_key
@@ -174,6 +175,16 @@ class SqlReads(ABC):
         started = open_children(sorted(found, key=lambda recorded: recorded.seq))
         events = (recorded.event for recorded in started.values())
         return [event for event in events if isinstance(event, ChildWorkflowStarted)]
+
+    async def updates(self, run_id: RunId, update_ids: Sequence[str]) -> Sequence[UpdateState]:
+        """See `Store`."""
+        found = await self._fetch(queries.UPDATES_OF_RUN, run_id, self.dialect.texts(update_ids))
+        return [rows.update_of(row) for row in found]
+
+    async def find_update(self, namespace: str, workflow_id: str, update_id: str) -> tuple[UpdateState, bool] | None:
+        """See `Store`."""
+        found = await self.look_up(queries.UPDATE_OF_WORKFLOW, namespace, workflow_id, update_id)
+        return (rows.update_of(found[0][:-1]), found[0][-1] is not None) if found else None
 
     async def outcomes(self, keys: Sequence[tuple[str, str]]) -> Sequence[RequestOutcome]:
         """See `Store`."""

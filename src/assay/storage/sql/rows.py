@@ -10,11 +10,13 @@ from assay.core.codec import decode, encode
 from assay.core.model.addresses import workflow_address
 from assay.core.model.effects import OutboxDetails, OutboxMessage
 from assay.core.model.events import ParentLink, Recorded, StartData
+from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import Namespace, RunId, Time, WorkflowId
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import ParentClose
 from assay.core.model.priority import task_order
 from assay.core.model.run import Child, Run, Stuck, Task
+from assay.core.model.update_states import UpdateState
 from assay.core.model.waits import NO_WAITS, AwaitedSignal, CancelRequest, Waits
 from assay.storage.ports import (
     RequestOutcome,
@@ -28,6 +30,7 @@ Cells = tuple[object, ...]
 _encode = msgspec.json.Encoder().encode
 _start = msgspec.json.Decoder(StartData).decode
 _details = msgspec.json.Decoder(OutboxDetails).decode
+_failure = msgspec.json.Decoder(FailureInfo).decode
 _stuck = msgspec.json.Decoder(Stuck).decode
 _waits = msgspec.json.Decoder(Waits).decode
 _attributes = msgspec.json.Decoder(dict[str, Any]).decode
@@ -251,6 +254,19 @@ def message_of(row: Sequence[Any]) -> OutboxMessage:
     event = None if event_kind is None else decode(event_kind, content, None)
     more = {} if details is None else asdict(_details(details))
     return OutboxMessage(key, namespace, workflow_id, run_id, kind, reason, event, sender, **more)
+
+
+def update_row(run: Run, state: UpdateState) -> Cells:
+    """Return a row of UPDATES."""
+    failure = None if state.failure is None else _encode(state.failure)
+    result = document(state.result)
+    return (run.run_id, state.update_id, run.namespace, run.workflow_id, state.status, result, failure)
+
+
+def update_of(row: Sequence[Any]) -> UpdateState:
+    """Return the update of a row of UPDATES."""
+    run_id, update_id, _namespace, _workflow_id, status, result, failure = row
+    return UpdateState(run_id, update_id, status, payload(result), None if failure is None else _failure(failure))
 
 
 def outcome_row(outcome: RequestOutcome) -> Cells:

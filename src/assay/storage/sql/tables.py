@@ -189,6 +189,11 @@ OUTBOX = _table(
 """Messages to runs, until they are delivered. Each row has a number, in the order of insertion."""
 ACKNOWLEDGED = _table("outbox_messages", 1, key=T)
 
+UPDATES = _table(
+    "updates", 2, last_fixed="workflow_id", run_id=T, update_id=T, namespace=T, workflow_id=T, status=T, result=B,
+    failure=B,
+)  # fmt: skip
+
 SCHEDULES = _table("schedules", 1, key=T, version=I, wakes_at=I, waiting=I, document=B, namespace=T, name=T)
 SCHEDULE_UPDATES = _table("schedules", 1, key=T, version=I, wakes_at=I, waiting=I, document=B)
 GONE_SCHEDULES = _table("schedules", 1, key=T)

@@ -45,6 +45,8 @@ def steps(changes: Changes) -> Iterator[Step]:
     if changes.messages:
         messages = [rows.message_row(message, time) for _, message, time in changes.messages]
         yield Verb.KEEP, t.OUTBOX, messages
+    if changes.updates:
+        yield from _update_steps(changes)
     if changes.outcomes:
         yield Verb.INSERT, t.OUTCOMES, [rows.outcome_row(outcome) for _, outcome in changes.outcomes]
     if changes.audits:
@@ -89,6 +91,14 @@ def _peer_steps(changes: Changes) -> Iterator[Step]:
     kept = [(key[0], peer.kind, peer.name, peer.number, peer.pid) for key, peer in changes.peers.items() if peer]
     if kept:
         yield Verb.UPSERT, t.PEERS, kept
+
+
+def _update_steps(changes: Changes) -> Iterator[Step]:
+    found = [(new, rows.update_row(run, state)) for run, state, new in changes.updates.values()]
+    yield from _filled(
+        (Verb.INSERT, t.UPDATES, [row for new, row in found if new]),
+        (Verb.UPSERT, t.UPDATES, [row for new, row in found if not new]),
+    )
 
 
 def _attribute_steps(changes: Changes) -> Iterator[Step]:
@@ -155,6 +165,7 @@ def without(changes: Changes, lost: frozenset[RunId]) -> Changes:
         unfired=[unfired for unfired in changes.unfired if unfired.key not in lost],
         messages=[message for message in changes.messages if message[0] not in lost],
         acknowledged=[taken for taken in changes.acknowledged if taken[0] not in lost],
+        updates={key: update for key, update in changes.updates.items() if key[0] not in lost},
         outcomes=[outcome for outcome in changes.outcomes if outcome[0] not in lost],
         audits=[audited for audited in changes.audits if audited[0] not in lost],
         ties=changes.ties,

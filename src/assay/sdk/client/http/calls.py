@@ -90,13 +90,13 @@ class Calls:
 
     async def start(self, request: rq.StartWorkflow) -> Started:
         """Start a workflow."""
-        answer = await self.call("POST", "/workflows", _start_body(request))
+        answer = await self.call("POST", "/workflows", _start_body(request), key=_start_key(request))
         return endings.started_of(request.namespace, endings.decode(answer))
 
     async def run(self, request: rq.StartWorkflow) -> tuple[Started, tuple[RunKey, Event]]:
         """Start a workflow and wait for the end of its chain."""
         path = f"/workflows?wait_secs={HOLD_SECONDS:g}"
-        answer = endings.decode(await self.call("POST", path, _start_body(request)))
+        answer = endings.decode(await self.call("POST", path, _start_body(request), key=_start_key(request)))
         started = endings.started_of(request.namespace, answer)
         return started, await self._ended(started.key, answer)
 
@@ -268,6 +268,11 @@ def _span(time: Time | None) -> float | None:
     return None if time is None else seconds(time)
 
 
+def _start_key(request: rq.StartWorkflow) -> str | None:
+    """Return the idempotency key of a start that may attach to a run: a repetition must not add its messages again."""
+    return request.request_id if request.id_conflict_policy is IdConflict.USE_EXISTING else None
+
+
 def _start_body(request: rq.StartWorkflow) -> bytes:
     """Return the body of a start. The request id makes repetitions the same start, so no idempotency key is needed."""
     return _encode(
@@ -310,7 +315,8 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 
 def _signal(request: rq.Signal) -> tuple[str, dict[str, Any]]:
-    body = _given(payload=request.payload, context=request.context, message_id=request.message_id)
+    args = list(request.args) or None
+    body = _given(payload=request.payload, args=args, context=request.context, message_id=request.message_id)
     return f"signal{path_of(request.name)}", body | _given(**{"from": request.sender})
 
 

@@ -9,8 +9,10 @@ from assay.core.model.events import Event, Recorded
 from assay.core.model.grants import ConnectedWorker
 from assay.core.model.ids import RunId, RunKey, Time
 from assay.core.model.limits import WORKER_LEASE
+from assay.core.model.payload import Payload
 from assay.core.model.replies import ReplyCallback, Started, future_callback
 from assay.core.model.requests import Request, RetryFailed, StartWorkflow, ToRun
+from assay.core.model.update_states import UpdateState
 from assay.sdk.client.connections import DEFAULT_TIMEOUT_SECONDS
 from assay.sdk.client.credential import Credential
 from assay.sdk.client.http.calls import Calls
@@ -20,9 +22,10 @@ from assay.sdk.client.http.http1 import API_PREFIX, path_of, query_of
 from assay.sdk.client.http.pool import HttpPool
 from assay.sdk.client.http.registry import HttpRegistry
 from assay.sdk.client.http.schedules import HttpSchedules
+from assay.sdk.client.http.update_calls import send_update
 from assay.sdk.client.results import outcome_of
 from assay.sdk.client.transport import OnRefusal, Transport
-from assay.sdk.ports import ListedRuns, WorkflowOutcome
+from assay.sdk.ports import ListedRuns, Target, WorkflowOutcome
 from assay.worker_protocol.worker_side import WorkerEndpoint
 
 LAST_REPLIES_SECONDS: Final = 2.0
@@ -125,6 +128,12 @@ class HttpTransport(Transport):
                     endpoint.send(request, callback)
                     return
         callback(None, Refused("no worker of this process holds the lease", code="stale_attempt"))
+
+    async def update(
+        self, target: Target, name: str, args: tuple[Payload, ...], update_id: str, seconds: float
+    ) -> UpdateState:
+        """See `Transport`."""
+        return await send_update(self._open(), target, name, args, update_id, seconds)
 
     async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
         """See `Transport`; only runs that a worker of this process holds can be read."""

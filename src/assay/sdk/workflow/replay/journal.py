@@ -184,6 +184,13 @@ ECHOES: dict[type[ev.Event], Callable[[Any], tuple[str, int | str | None, str]]]
         child_name(event.workflow_type, event.child_workflow_id),
     ),
     ev.MessageSendRequested: lambda event: ("message", event.send_seq, f"{event.topic} to {event.to}"),
+    ev.UpdateAccepted: lambda event: ("acceptance of update", event.update_id, "ack"),
+    ev.UpdateRejected: lambda event: ("acceptance of update", event.update_id, "nak"),
+    ev.UpdateCompleted: lambda event: (
+        "answer to update",
+        event.update_id,
+        "ok" if event.failure is None else "error",
+    ),
     ev.AttributesUpserted: lambda event: ("attributes", None, ""),
     ev.ExternalCancelRequested: lambda event: ("cancel of workflow", event.request_seq, event.to),
     ev.ExternalTerminateRequested: lambda event: ("termination of workflow", event.request_seq, event.to),

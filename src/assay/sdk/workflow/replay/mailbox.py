@@ -32,6 +32,7 @@ class ReceivedMessage(msgspec.Struct, frozen=True, gc=False):
     sender: str | None = None
     args: Payload | msgspec.UnsetType = msgspec.UNSET
     update_id: str | None = None
+    has_payload: bool = True
 
 
 class MessageChannel(SourceChannel[Any]):

@@ -11,7 +11,8 @@ from assay.core.model.errors import ActivityError, ChildError, Failure, Kind, No
 from assay.core.model.events import Recorded
 from assay.core.model.failure import FailureInfo
 from assay.core.model.input_hash import HASH_DIGITS
-from assay.core.model.payload import NULL, Payload
+from assay.core.model.payload import NULL, Payload, value_of
+from assay.core.model.update_states import RECEIVED
 from assay.sdk.values.failures import to_wrapper
 from assay.sdk.workflow.replay.completion import ChildFuture
 from assay.sdk.workflow.replay.exceptions import RetryLater
@@ -44,6 +45,18 @@ def _started(run: "Execution", event: ev.WorkflowStarted, _: Recorded) -> None:
 
 def _signal(run: "Execution", event: ev.SignalReceived, recorded: Recorded) -> None:
     run.mailbox.put(ReceivedMessage(recorded.seq, recorded.time, event.signal, event.payload, event.sender, event.args))
+
+
+def _update(run: "Execution", event: ev.UpdateReceived, recorded: Recorded) -> None:
+    args = value_of(event.args)
+    payload = NULL if not args else Payload(_encode(args[0] if len(args) == 1 else args))
+    several = event.args if len(args) > 1 else msgspec.UNSET
+    run.updates[event.update_id] = RECEIVED
+    run.mailbox.put(
+        ReceivedMessage(
+            recorded.seq, recorded.time, event.name, payload, event.sender, several, event.update_id, bool(args)
+        )
+    )
 
 
 def _cancel(run: "Execution", event: ev.WorkflowCancelRequested, recorded: Recorded) -> None:
@@ -187,6 +200,7 @@ def _reject(future: asyncio.Future[Any] | None, error: Failure | NotFound | Retr
 RULES: dict[type[ev.Event], Callable[["Execution", Any, Recorded], None]] = {
     ev.WorkflowStarted: _started,
     ev.SignalReceived: _signal,
+    ev.UpdateReceived: _update,
     ev.WorkflowCancelRequested: _cancel,
     ev.ActivityCompleted: _activity_completed,
     ev.ActivityFailed: _activity_failed,

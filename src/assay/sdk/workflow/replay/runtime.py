@@ -44,7 +44,7 @@ class Execution:
 
     __slots__ = (
         "__weakref__", "_inputs", "_main", "app", "cancellation", "closing", "commands", "converter", "definition",
-        "futures", "key", "loop", "mailbox", "main", "peers", "queries", "seen", "speculation", "start",
+        "futures", "key", "loop", "mailbox", "main", "peers", "queries", "seen", "speculation", "start", "updates",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +73,8 @@ class Execution:
             loop.strict = True
         self.futures = Futures(self.commands)
         self.mailbox = Mailbox()
+        self.updates: dict[str, str] = {}
+        """The status of each update that the run has received, by id."""
         self.queries = Queries(key.workflow_id, converter)
         self.speculation = Speculation(loop)
         self.cancellation = Cancellation(loop)
