@@ -59,6 +59,7 @@ TO_RUN = [
 ]
 TO_WORKFLOW = [
     rq.Signal(MAIN, ORDER),
+    rq.Update(MAIN, ORDER),
     rq.RequestCancel(MAIN, ORDER),
     rq.Terminate(MAIN, ORDER),
     rq.ScheduleDirect(MAIN, ORDER),
