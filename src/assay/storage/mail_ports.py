@@ -1,10 +1,19 @@
-"""The port of updates and mailboxes, a part of `Store`."""
+"""Parts of the port `Store`: values for metrics, and updates."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 from assay.core.model.ids import RunId
 from assay.core.model.update_states import UpdateState
+
+
+class MeasuredStore(Protocol):
+    """The values of a store that metrics show."""
+
+    @property
+    def wal_bytes(self) -> int | None:
+        """Return the size of the write-ahead log; None for a store without its own log."""
+        ...
 
 
 class MailStore(Protocol):

@@ -40,7 +40,7 @@ from assay.storage.changes import (
     fence_of,
 )
 from assay.storage.journal_entries import BEGINNING, Claim, JournalEntry, JournalPage, JournalRow, Note, Position
-from assay.storage.mail_ports import MailStore
+from assay.storage.mail_ports import MailStore, MeasuredStore
 from assay.storage.ready_work import Demand, ReadyActivity, ReadyTask
 from assay.storage.run_filter import QueueService, RunFilter, ServedQueue
 
@@ -243,15 +243,6 @@ class StoredActivity(msgspec.Struct, frozen=True):
     """The earliest time of the next attempt, if the attempt has to wait."""
     queued_at: Time = 0
     """The time from which a worker could take the last attempt."""
-
-
-class MeasuredStore(Protocol):
-    """The values of a store that metrics show."""
-
-    @property
-    def wal_bytes(self) -> int | None:
-        """Return the size of the write-ahead log; None for a store without its own log."""
-        ...
 
 
 class Store(MeasuredStore, MailStore, Protocol):
