@@ -57,7 +57,8 @@ def run_deadlines(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
     """RUN_DEADLINES."""
     found = [row for row in tables.rows["deadlines"].values() if row[0] in run_ids]
     watched = Counter(row[0] for row in tables.rows["peers"].values() if row[0] in run_ids)
-    return [*found, *((run_id, "peers", number, -1) for run_id, number in watched.items())]
+    versions = [(*row[:3], None) for row in tables.rows["versions"].values() if row[0] in run_ids]
+    return [*found, *((run_id, "peers", number, -1) for run_id, number in watched.items()), *versions]
 
 
 def peers(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
@@ -147,11 +148,11 @@ def _ready_runs(tables: Tables) -> list[Cells]:
         for row in tables.rows["runs"].values()
         if row[since] is not None and row[worker] is None and row[not_before] is None
     ]
-    return sorted(found, key=lambda row: row[since])
+    return sorted(found, key=lambda row: row[RUN["task_order"]])
 
 
 def _task(row: Cells) -> Cells:
-    return (row[0], row[1], row[RUN["task_queue"]], row[RUN["workflow_type"]], row[RUN["task_since"]])
+    return (row[0], row[1], row[RUN["task_queue"]], row[RUN["workflow_type"]], row[RUN["task_order"]])
 
 
 def ready_activities(
@@ -179,11 +180,11 @@ def _ready_attempts(tables: Tables) -> list[Cells]:
         for row in tables.rows["activities"].values()
         if row[closed] is None and row[worker] is None and row[not_before] is None
     ]
-    return sorted(found, key=lambda row: row[ACTIVITY["queued_at"]])
+    return sorted(found, key=lambda row: row[ACTIVITY["queue_order"]])
 
 
 def _waiting(row: Cells) -> Cells:
-    names = ("run_id", "namespace", "task_queue", "name", "seq", "queued_at")
+    names = ("run_id", "namespace", "task_queue", "name", "seq", "queue_order")
     return tuple(row[ACTIVITY[name]] for name in names)
 
 

@@ -196,12 +196,13 @@ SIMPLE: dict[str, Callable[[random.Random, int], Step]] = {
     "bug": _bug,
     "linked": _nothing,
     "swapped": lambda _, __: {},
+    "version": _nothing,
 }
 """Steps that contain no others, with what chance decides about each."""
 
 SWAPPED = "swapped"
 WATCHING = ("spawn", "watched", "linked")
-ON_REQUEST = ("bug", SWAPPED, *WATCHING)
+ON_REQUEST = ("bug", SWAPPED, *WATCHING, "version")
 """Steps only of worlds that ask for them: in all others every task is done and every replay follows its history."""
 PLAIN = tuple(kind for kind in SIMPLE if kind not in ON_REQUEST)
 
@@ -240,6 +241,7 @@ MODEL: dict[str, Callable[[Step], Any]] = {
     "signal": lambda step: list(range(step["count"])),
     "perhaps": lambda _: OneOf(0, None),
     "effect": lambda _: SAME,
+    "version": lambda _: SAME,
     "inline": lambda step: step["value"],
     "stamp": lambda _: SAME,
     "chance": lambda _: SAME,

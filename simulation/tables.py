@@ -24,6 +24,7 @@ WHOLE = (
     t.SNAPSHOTS,
     t.DOCUMENTS,
     t.ATTRIBUTES,
+    t.VERSIONS,
     t.OUTBOX,
     t.PEERS,
     t.UPDATES,

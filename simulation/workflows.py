@@ -8,6 +8,7 @@ from assay.core.model.errors import ActivityError, Failure
 from assay.sdk.app import App
 from assay.sdk.workflow.activity_context import ActivityContext
 from assay.sdk.workflow.context import Context
+from assay.sdk.workflow.replay.commands import DEFAULT_VERSION
 from assay.sdk.workflow.replay.exceptions import CancelRequested
 from assay.sdk.workflow.replay.runtime import Execution
 from assay.sdk.workflow.replay_context import ReplayContext
@@ -30,6 +31,8 @@ class Programs:
     def __init__(self, world: "World") -> None:
         self._world = world
         self._effects = 0
+        self._deployed = 0
+        self._versions: dict[tuple[str, str], int] = {}
         self._tries: dict[tuple[str, str], int] = {}
         self._swapped: set[tuple[str, str]] = set()
         self.swapping = True
@@ -81,6 +84,20 @@ class Programs:
         self._world.checks.effect_runs(execution_of(ctx), step["name"])
         self._effects += 1
         return None if step["none"] else f"{step['name']}#{self._effects}"
+
+    def newest_version(self, ctx: Context, name: str) -> int:
+        """Return the newest version of a change in the code that is deployed at this moment: another one at each call.
+
+        When histories are checked at the end, it is the one of the code that came to the place first.
+        """
+        run = execution_of(ctx)
+        place = run.key.run_id, name
+        if not self.swapping:
+            return self._versions.get(place, self._deployed)
+        self._deployed += 1
+        if name not in run.commands.journal.versions:
+            self._versions[place] = self._deployed
+        return self._deployed
 
     def swaps(self, ctx: Context, step: Step) -> bool:
         """Is this the replay of a step by code of another version? Each run meets it once."""
@@ -205,6 +222,18 @@ class Interpreter:
         """A side effect, held against what the history makes of it."""
         value = await self._ctx.side_effect(step["name"], lambda: self._handlers.effect(self._ctx, step))
         return await self._echoed(value)
+
+    async def version(self, step: Step) -> str:
+        """The version of a change, asked for by code whose newest version is another one at each call."""
+        first = self._ctx.version(step["name"], DEFAULT_VERSION, self._handlers.newest_version(self._ctx, step["name"]))
+        echoed = await self._echoed(first)
+        second = self._ctx.version(
+            step["name"], DEFAULT_VERSION, self._handlers.newest_version(self._ctx, step["name"])
+        )
+        start = execution_of(self._ctx).start
+        if first == DEFAULT_VERSION and (start is None or start.reopening is None):
+            return "a new run has the default version"
+        return echoed if first == second else f"version {first} became {second}"
 
     async def _echoed(self, value: Any) -> str:
         echo = await self._ctx.execute_activity("echo", value, max_attempts=0, initial_interval_secs=0.2)
@@ -377,6 +406,7 @@ STEPS: dict[str, Callable[[Interpreter, Step], Coroutine[Any, Any, Any]]] = {
     "signal": Interpreter.signal,
     "perhaps": Interpreter.perhaps,
     "effect": Interpreter.effect,
+    "version": Interpreter.version,
     SWAPPED: Interpreter.swapped,
     "inline": Interpreter.inline,
     "stamp": Interpreter.stamp,

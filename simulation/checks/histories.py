@@ -82,7 +82,7 @@ class Archive:
 def check_histories(archive: Archive, ledger: Ledger) -> None:
     """Check every history on its own and with its family."""
     for life in archive.lives.values():
-        for check in (_whole, _folds, _once, _claimed, _timers, _leftovers):
+        for check in (_whole, _folds, _once, _versions, _claimed, _timers, _leftovers):
             for problem in check(life, archive):
                 ledger.violate(f"{problem} ({life.workflow_id} {life.run_id})")
         for problem in (*_successor(life, archive), *_reopened(life, archive), *_children(life, archive)):
@@ -135,6 +135,21 @@ def _once(life: Life, _: Archive) -> Iterator[str]:
             case ev.ChildWorkflowCompleted(child_workflow_id=name) | ev.ChildWorkflowFailed(child_workflow_id=name):
                 outcomes["child", name] += 1
     yield from (f"I6 {kind} {seq} has {count} outcomes" for (kind, seq), count in outcomes.items() if count > 1)
+
+
+def _versions(life: Life, archive: Archive) -> Iterator[str]:
+    """I2 and I6: a change has one version in a run, never the default, and the table has what the history has."""
+    recorded = [
+        (one.event.change_id, one.event.version) for one in life.history if type(one.event) is ev.VersionRecorded
+    ]
+    found = dict(recorded)
+    if len(found) != len(recorded):
+        yield f"I6 a change has several versions: {recorded}"
+    if any(version < 0 for version in found.values()):
+        yield "I6 the default version is recorded"
+    kept = {row[1]: row[2] for row in archive.tables.rows["versions"].values() if row[0] == life.run_id}
+    if kept != found:
+        yield f"I2 the table has the versions {kept}, the history {found}"
 
 
 def _claimed(life: Life, archive: Archive) -> Iterator[str]:

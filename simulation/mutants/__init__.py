@@ -10,6 +10,7 @@ from simulation.mutants.planting import Mutant
 from simulation.mutants.reading import READING
 from simulation.mutants.retries import RETRIES
 from simulation.mutants.turns import SINGLE_CONDITIONS, TURNS
+from simulation.mutants.versions import VERSIONS
 from simulation.mutants.watching import WATCHING_BUGS
 from simulation.mutants.working import WORKING
 from simulation.mutants.writing import WRITING
@@ -29,6 +30,7 @@ MUTANTS: dict[str, Mutant] = {
         *HELD_ORDERS,
         *LONG_TURNS,
         *WATCHING_BUGS,
+        *VERSIONS,
     )
 }
 

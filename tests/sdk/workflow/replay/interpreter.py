@@ -64,6 +64,10 @@ class Interpreter:
         self.children += not again or not self.children
         return await self.ctx.start_child_workflow("Child", workflow_id=f"child-{self.children}", input=self.state())
 
+    async def version(self, name: str) -> Any:
+        """The version of a change; the newest one is the same in all executions of a program."""
+        return [self.ctx.version(name, -1, 1 + len(name)), self.ctx.patched(f"{name}?")]
+
     async def upsert(self) -> None:
         await self.ctx.upsert_search_attributes({"known": len(self.trace)})
 

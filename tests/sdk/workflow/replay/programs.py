@@ -19,7 +19,7 @@ from tests.sdk.workflow.replay.talking import SECONDS
 OPERATIONS |= {
     name: getattr(Interpreter, name)
     for name in (
-        *("sequence", "activity", "parallel", "sleep", "signal", "effect", "step", "child", "upsert"),
+        *("sequence", "activity", "parallel", "sleep", "signal", "effect", "step", "child", "upsert", "version"),
         *("gather", "group", "race", "limit", "wait_for", "attempt", "shield", "clean", "queue", "lock", "spawn"),
     )
 }
@@ -57,6 +57,7 @@ LEAVES = st.one_of(
     st.tuples(st.just("step"), NAMES),
     st.tuples(st.just("child"), st.booleans()),
     st.tuples(st.just("upsert")),
+    st.tuples(st.just("version"), NAMES),
     *talking.LEAVES,
 )
 
