@@ -21,6 +21,8 @@ RUN = (
     "README.md",
     "docs/howto/guide.md",
     "docs/howto/schedules.md",
+    "docs/howto/children.md",
+    "docs/howto/monitor-and-link.md",
     "docs/howto/version-running-workflows.md",
     "docs/howto/context-and-options.md",
 )

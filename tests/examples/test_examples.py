@@ -51,6 +51,9 @@ SHOWN = {
         "export-2031 is ready after 8 polls",
         r"3 runs, none with more than \d+ events",
     ],
+    "jobs": ["job 13: this number brings bad luck", "job 2: 4", "job 3: 9"],
+    "worker_pool": ["the sum is 42"],
+    "supervisor": ["start 1 failed: started again", "start 2 failed: started again", "served at start 3"],
     "versioned_deploy": [
         "deployed: the first version",
         "  order-1 waits for its payment",
