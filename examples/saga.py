@@ -7,25 +7,17 @@ ASSAY_ENGINE_URL says where the engine is; without it, one runs here on the file
 
 import logging
 import os
-from collections.abc import Callable
 
-from assay import ActivityError, CancelRequested, Context, Failure, workflow
+from assay import ActivityError, Context, Failure, workflow
 
 
 @workflow.define
 async def BookTrip(ctx: Context, traveller: str) -> str:
-    undo: list[Callable[[str], None]] = []
-    try:
+    async with ctx.saga() as saga:
         for book, cancel in ((book_flight, cancel_flight), (book_hotel, cancel_hotel), (book_car, cancel_car)):
             # First: a booking whose answer was lost may have been made, so it has to be undone as well.
-            undo.append(cancel)
+            saga.add(cancel, traveller, max_attempts=0)
             await ctx.execute_activity(book, traveller)
-    except (ActivityError, CancelRequested):
-        # Shielded, because a cancel request must not interrupt the clean-up it has caused.
-        with ctx.shield():
-            for compensation in reversed(undo):
-                await ctx.execute_activity(compensation, traveller, max_attempts=0)
-        raise
     return f"{traveller} is going on a trip"
 
 
