@@ -812,3 +812,99 @@ async def answers(here: Place) -> None:
             await here.client.update("answers", name, *args, update_id=f"u-{name}")
     assert await here.client.update("answers", "plain", "p", update_id="u-4") is None
     await running
+
+
+# tasks, channels and time
+
+
+@app.workflow
+async def Channels(ctx: Context) -> Any:
+    """Channels of both kinds, a select over each kind of source, errors of tasks, a saga."""
+    work, results = ctx.channel(2), ctx.channel()
+    found: list[Any] = []
+
+    async def worker(number: int) -> None:
+        async for job in work:
+            await ctx.sleep(0.002 * (job + 1))
+            await results.send([number, await ctx.execute_activity(echo, job)])
+
+    async def feed() -> None:
+        for job in range(4):
+            await work.send(job)
+        work.close()
+
+    for coroutine in (worker(0), worker(1), feed()):
+        ctx.go(coroutine)
+    found.append(sorted(job for _, job in [await results.receive() for _ in range(4)]))
+    timer, ticker = ctx.timer("1h"), ctx.ticker(0.004)
+    found.append([timer.reset(0.02), timer.stop(), timer.reset(0.01)])
+    await timer.channel.receive()
+    ticks = [await ticker.channel.receive() for _ in range(3)]
+    ticker.stop()
+    futures = [ctx.start_activity(echo, number) for number in range(3)]
+    futures[2].cancel()
+    taken = await ctx.select(results, futures[0].channel(), ctx.after("1h"))
+    found.extend(
+        [ticks == sorted(set(ticks)), [taken.index, taken.value], await futures[1], len(await ctx.random_bytes(8))]
+    )
+    try:
+        async with ctx.saga() as saga:
+            saga.add(echo, "undone")
+            saga.add(fails, "cannot be undone")
+            ctx.go(_fail(ctx))
+            await ctx.channel().receive()
+    except Failure as error:
+        found.append([error.message, [one["message"] for one in error.details["compensation_errors"]]])
+    return found
+
+
+async def _fail(ctx: Context) -> None:
+    await ctx.sleep(0.002)
+    raise Failure("beside")
+
+
+@course
+async def channels(here: Place) -> None:
+    assert await here.run(Channels, "channels") == [
+        [0, 1, 2, 3],
+        [True, True, False],
+        *(True, [1, 0], 1, 8),
+        ["beside", ["cannot be undone"]],
+    ]
+
+
+@app.workflow
+def BlockingChannels(ctx: BlockingContext) -> Any:
+    """The same verbs in a `def` workflow."""
+    work, results = ctx.channel(), ctx.channel(3)
+
+    def worker(number: int) -> int:
+        done = 0
+        for job in work:
+            ctx.sleep(0.002)
+            results.send([number, ctx.execute_activity(shout, job)])
+            done += 1
+        return done
+
+    tasks = [ctx.go(worker, number) for number in range(2)]
+    for job in ("a", "b", "c"):
+        work.send(job)
+    work.close()
+    found: list[Any] = [sorted(job for _, job in (results.receive() for _ in range(3))), sum(ctx.gather(*tasks))]
+    ticker = ctx.ticker(0.003)
+    taken = ctx.select(results, ticker.channel)
+    ticker.stop()
+    found.extend([taken.index, ctx.gather(ctx.start_activity(echo, 1), ctx.start_activity(echo, 2))])
+    quick = ctx.activities(start_to_close=60, max_attempts=1)
+    try:
+        with ctx.saga() as saga:
+            saga.add(echo, "undone")
+            quick.call(fails, "no")
+    except ActivityError as error:
+        found.append(error.message)
+    return found
+
+
+@course
+async def blocking_channels(here: Place) -> None:
+    assert await here.run(BlockingChannels, "blocking_channels") == [["A", "B", "C"], 3, 1, [1, 2], "no"]
