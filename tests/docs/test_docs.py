@@ -25,6 +25,9 @@ RUN = (
     "docs/howto/monitor-and-link.md",
     "docs/howto/version-running-workflows.md",
     "docs/howto/context-and-options.md",
+    "docs/howto/concurrency.md",
+    "docs/howto/timers.md",
+    "docs/howto/sagas.md",
 )
 QUIET = Path(__file__).with_name("quiet")
 SECONDS = 60
