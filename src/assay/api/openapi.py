@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from assay._version import __version__
+from assay.api.access import PUBLIC
 from assay.api.event_schemas import describe_events
 from assay.api.polling_protocol import Sent
 from assay.api.router import PREFIXES, Parameter, Route
@@ -61,6 +62,13 @@ KEY: Final = {
     "description": "A key chosen by the caller, at most 255 characters. Requests with the same key have one effect.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
+SECURITY_SCHEMES: Final = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key or a token (JWT), if the engine was started with authentication.",
+    }
+}
 NAMES: Final[dict[type, str]] = {
     ActivityOptions: "ExchangedActivityOptions",
     RetryPolicy: "ExchangedRetryPolicy",
@@ -96,7 +104,8 @@ def description() -> dict[str, Any]:
         "servers": [{"url": "/", "description": "This engine"}],
         "tags": [{"name": name, "description": about} for name, about in TAGS.items()],
         "paths": paths,
-        "components": {"schemas": _components(schemas)},
+        "components": {"schemas": _components(schemas), "securitySchemes": SECURITY_SCHEMES},
+        "security": [{name: []} for name in SECURITY_SCHEMES],
     }
 
 
@@ -122,7 +131,8 @@ def _operation(route: Route, schemas: Schemas) -> dict[str, Any]:
             "required": not route.body_optional,
             "content": {"application/json": {"schema": schemas.of(route.body)}},
         }
-    return {name: value for name, value in operation.items() if value}
+    described = {name: value for name, value in operation.items() if value}
+    return {**described, "security": []} if route.access is PUBLIC else described
 
 
 def _parameters(route: Route, schemas: Schemas) -> list[dict[str, Any]]:
