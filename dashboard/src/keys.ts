@@ -40,6 +40,7 @@ export function startKeys(): void {
     const typing = isField(event.target);
     const named = nameOf(event);
     if ((typing || document.querySelector("dialog[open]")) && !named.startsWith("Ctrl+")) return;
+    if ((named === "Enter" || named === " ") && isControl(event.target)) return;
     if (singleKeysOff() && !named.startsWith("Ctrl+")) return;
     const waiting = Date.now() - prefixAt < PREFIX_MS ? prefix : "";
     prefix = "";
@@ -73,6 +74,10 @@ function isField(target: EventTarget | null): boolean {
     !isBox(target)
   );
 }
+
+/** Whether Enter and Space already mean something where the focus is. */
+const isControl = (target: EventTarget | null): boolean =>
+  target instanceof Element && target.closest("a, button, input, summary, select, [role=tab], [role=tree]") !== null;
 
 const isBox = (target: HTMLElement): boolean =>
   target instanceof HTMLInputElement && ["checkbox", "radio", "button"].includes(target.type);

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.api.support import Http, Server, serving
+from tests.browser.site import Site
+from tests.dashboard.board import Board, visiting
 from tests.dashboard.built import build_script
 
 
@@ -32,3 +34,16 @@ def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 @pytest.fixture
 def http(server: Server) -> Http:
     return server.http()
+
+
+@pytest.fixture(scope="module")
+def site(built: Path, open_site: Site) -> Site:
+    """An engine with the built dashboard and a browser for a file; tests keep to namespaces of their own."""
+    return open_site
+
+
+@pytest.fixture
+def board(site: Site) -> Iterator[Board]:
+    """A visitor of the dashboard; at the end nothing may have gone wrong in the browser."""
+    with visiting(site) as visitor:
+        yield visitor

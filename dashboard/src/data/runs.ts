@@ -27,15 +27,10 @@ export async function listRuns(query: Parameters, signal?: AbortSignal): Promise
   };
 }
 
-/** Returns the current records of runs, at most 200 of them. */
-export async function readRuns(
-  namespace: string,
-  ids: readonly string[],
-  signal?: AbortSignal,
-): Promise<readonly RunRecord[]> {
+/** Returns the current records of runs, at most 200 of them, as of the given news. */
+export async function readRuns(namespace: string, ids: readonly string[], news = ""): Promise<readonly RunRecord[]> {
   if (ids.length === 0) return [];
-  const query = { namespace, run_ids: ids.slice(0, 200).join(","), limit: 200, count: "none" };
-  return (await listRuns(query, signal)).rows;
+  return (await listRuns({ namespace, run_ids: ids.slice(0, 200).join(","), limit: 200, count: "none", news })).rows;
 }
 
 const place = (namespace: string, runId: string | null): Parameters => ({ namespace, run_id: runId });

@@ -7,7 +7,7 @@ import { connection } from "../data/stream";
 import { shownTheme, toggleTheme } from "../data/theme";
 import { isUnserved } from "../model/queue";
 import { Icon } from "../parts/Icon";
-import { href, here, namespace } from "../router";
+import { href, here, namespace, route } from "../router";
 import { Account } from "./Account";
 
 const WORDS = { connecting: "Connecting…", connected: "Connected", disconnected: "Disconnected" } as const;
@@ -54,7 +54,7 @@ export function Footer() {
         {WORDS[connection.value]}
       </span>
       <span class="footer-item footer-ns">{namespace.value}</span>
-      {!isSignedOut.value && <Overview />}
+      {!isSignedOut.value && route.value.view !== "login" && <Overview />}
       <span class="spacer" />
       {session.value?.authenticated && session.value.auth !== "none" && <Account />}
       <button

@@ -4,7 +4,7 @@ import { config } from "../config";
 import { get } from "../data/client";
 import type { NamespaceRecord } from "../data/records";
 import { useResource } from "../data/resource";
-import { hasFeature, write } from "../data/session";
+import { hasFeature, isSignedOut, write } from "../data/session";
 import { Icon, type IconName } from "../parts/Icon";
 import { type Route, type View, go, here, href, namespace, route } from "../router";
 import { hasView } from "../views/table";
@@ -89,7 +89,7 @@ export function SidebarViews(): ComponentChildren {
   document.getElementById("sidebar")?.classList.toggle("more-open", more.value);
   return (
     <>
-      <NamespaceSelect />
+      {!isSignedOut.value && route.value.view !== "login" && <NamespaceSelect />}
       <div class="nav-links">
         {ENTRIES.filter((entry) => entry.view === "failures" || hasView(entry.view)).map((entry) => (
           <NavLink key={entry.view} entry={entry} />

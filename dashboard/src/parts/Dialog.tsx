@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Icon } from "./Icon";
 
 interface Props {
@@ -15,14 +15,14 @@ interface Props {
 export function Dialog({ title, onClose, busy = false, wide = false, children }: Props) {
   const box = useRef<HTMLDialogElement>(null);
   const name = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = box.current;
     const before = document.activeElement;
     dialog?.showModal();
     dialog?.querySelector<HTMLElement>("[data-first], input, textarea, select, .dialog-end .button")?.focus();
     return () => {
       dialog?.close();
-      if (before instanceof HTMLElement && before.isConnected) before.focus();
+      if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
     };
   }, []);
   return (

@@ -10,8 +10,8 @@ export function Status({ run, testId = false }: { readonly run: RunState; readon
       data-badge={badge.key}
       {...(testId ? { "data-testid": "status" } : {})}
     >
-      <span class="status-glyph" aria-hidden="true">
-        {badge.key === "running" ? <Ring /> : badge.glyph}
+      <span class="status-glyph" aria-hidden="true" data-glyph={badge.key === "running" ? "" : badge.glyph}>
+        {badge.key === "running" && <Ring />}
       </span>
       {badge.word}
     </span>

@@ -38,6 +38,7 @@ export function Tabs({ label, tabs, selected, onSelect }: Props) {
           id={`tab-${tab.id}`}
           data-tab={tab.hook ?? tab.id}
           aria-label={tab.label}
+          data-count={tab.count ? tab.count.toLocaleString("en") : undefined}
           aria-selected={tab.id === selected}
           aria-controls="tab-panel"
           tabIndex={tab.id === selected ? 0 : -1}
@@ -45,7 +46,6 @@ export function Tabs({ label, tabs, selected, onSelect }: Props) {
           onClick={() => onSelect(tab.id)}
         >
           {tab.label}
-          {tab.count ? <span class="count">{tab.count.toLocaleString("en")}</span> : null}
         </button>
       ))}
     </div>

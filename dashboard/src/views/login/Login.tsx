@@ -47,7 +47,7 @@ function KeyForm({ label }: { readonly label: string }) {
       await signIn(key.trim());
     } catch (error) {
       if (!(error instanceof ApiProblem)) throw error;
-      setProblem(error.message);
+      setProblem(error.status === 401 ? `This ${label === "API key" ? "key" : "token"} is not valid.` : error.message);
     } finally {
       setBusy(false);
     }

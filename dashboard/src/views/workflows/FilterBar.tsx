@@ -144,9 +144,16 @@ function StatusButtons({ filter, counts, canFilterByAttention, onChange }: Props
   };
   const attention = (value: string): void => onChange({ attention: filter.attention === value ? "" : value });
   const button = (label: string, pressed: boolean, press: () => void, count?: string) => (
-    <button key={label} type="button" class="chip" aria-pressed={pressed} aria-label={label} onClick={press}>
+    <button
+      key={label}
+      type="button"
+      class="chip"
+      aria-pressed={pressed}
+      aria-label={label}
+      data-count={count}
+      onClick={press}
+    >
       {label}
-      {count !== undefined && <span class="count">{count}</span>}
     </button>
   );
   const none = filter.statuses.length === 0 && filter.attention === "";

@@ -41,7 +41,10 @@ export function useRunList(namespace: string, filter: Filter, place: Place, isAt
     }),
     [key],
   );
-  const resource = useResource(key, (signal) => listRuns(query, signal));
+  // The engine shares the answer to one query for a second: news, and a person's wish, make another query of it.
+  const news = useRef(moment());
+  useMemo(() => (news.current = moment()), [key]);
+  const resource = useResource(key, (signal) => listRuns({ ...query, news: news.current }, signal));
   const { value, error, at, retryAt } = resource.state.value;
   const [shown, setShown] = useState<{ readonly key: string; readonly page: RunPage } | null>(null);
   const isFirst = place.cursor === "" && place.before === "";
@@ -56,7 +59,7 @@ export function useRunList(namespace: string, filter: Filter, place: Place, isAt
     });
   }, [value, key]);
 
-  useNews(namespace, isFirst, resource, () => shownRef.current?.page.rows ?? []);
+  useNews(namespace, isFirst, resource, news, () => shownRef.current?.page.rows ?? []);
   const shownRef = useRef(shown);
   shownRef.current = shown;
   const adopt = (): void => void (value && setShown({ key, page: value }));
@@ -68,9 +71,14 @@ export function useRunList(namespace: string, filter: Filter, place: Place, isAt
     retryAt,
     fresh: isFirst && current && value ? newer(current, value) : 0,
     showFresh: adopt,
-    refresh: () => resource.refresh(),
+    refresh: () => {
+      news.current = moment();
+      return resource.refresh();
+    },
   };
 }
+
+const moment = (): string => String(Date.now());
 
 const sameRows = (old: RunPage, page: RunPage): boolean =>
   old.rows.length === page.rows.length && old.rows.every((row, index) => row.run_id === page.rows[index]?.run_id);
@@ -91,32 +99,48 @@ interface Refreshable {
   patch(change: (page: RunPage) => RunPage): void;
 }
 
+/** Frames between two reads above which the engine's shared answer is good enough for now. */
+const FLOOD_FRAMES = 50;
+
 /** Reads the first page, or the rows on screen, again after news: at most once a second. */
-function useNews(namespace: string, isFirst: boolean, list: Refreshable, rows: () => readonly RunRecord[]): void {
+function useNews(
+  namespace: string,
+  isFirst: boolean,
+  list: Refreshable,
+  news: { current: string },
+  rows: () => readonly RunRecord[],
+): void {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let readAt = 0;
-    let touched = false;
+    let frames = 0;
+    let last = "";
     const readAgain = async (): Promise<void> => {
       timer = undefined;
       readAt = Date.now();
+      const isFlood = frames > FLOOD_FRAMES;
+      frames = 0;
+      news.current = isFlood ? "" : last;
       if (isFirst) await list.refresh();
-      if (touched || !isFirst) {
-        touched = false;
-        const fresh = await readRuns(
-          namespace,
-          rows().map((row) => row.run_id),
-        ).catch(() => []);
+      else {
+        const ids = rows().map((row) => row.run_id);
+        const fresh = await readRuns(namespace, ids, news.current).catch(() => []);
         list.patch((page) => ({ ...page, rows: patched(page.rows, fresh) }));
       }
+      // A shared answer may be a second old: read once more after the flood.
+      if (isFlood) plan();
     };
-    const stop = onNews((frames) => {
+    const plan = (): void => {
+      timer ??= setTimeout(() => void readAgain(), Math.max(0, readAt + READ_MS - Date.now()));
+    };
+    const stop = onNews((batch) => {
       const ids = new Set(rows().map((row) => row.run_id));
-      const mine = frames.filter((frame) => frame.namespace === namespace);
+      const mine = batch.filter((frame) => frame.namespace === namespace);
       const onScreen = mine.some((frame) => frame.run_id !== null && ids.has(frame.run_id));
       if (!onScreen && !(isFirst && mine.some((frame) => frame.kind === "workflow_started"))) return;
-      touched ||= onScreen && !isFirst;
-      timer ??= setTimeout(() => void readAgain(), Math.max(0, readAt + READ_MS - Date.now()));
+      frames += mine.length;
+      last = String(mine.at(-1)?.id ?? "");
+      plan();
     });
     return () => {
       clearTimeout(timer);
