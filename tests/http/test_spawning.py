@@ -41,7 +41,12 @@ def shop(queue: str) -> App:
         builder = ctx.with_options({"workflow.run_timeout": 60_000}).with_context(a=1).with_actor("bob")
         named = builder.with_context({"b": 2}).with_name(f"{ctx.workflow_id}.named").with_scope(["write"])
         child = await named.spawn("Child", 1, 2)
-        return [await child.result(), await builder.exec(Child, 3), child.pid]
+        counted = (
+            await builder.with_message("add", 2)
+            .with_message("add", 1, 1)
+            .exec("Counter", 10, signals=["add"], context={"b": 3})
+        )
+        return [await child.result(), await builder.exec(Child, 3), child.pid, counted]
 
     @app.workflow
     def Blocking(ctx: BlockingContext) -> Any:
@@ -121,7 +126,7 @@ async def test_a_workflow_builds_starts_of_children(client: Client, name: str) -
     found = await client.exec("Parent", id=name, context={"p": 0}, scope=["read"])
     assert found[0] == [[1, 2], {"p": 0, "a": 1, "b": 2}, "bob", ["write"]]
     assert found[1] == [[3], {"p": 0, "a": 1}, "bob", ["read"]]
-    assert found[2] == f"wf://main/{name}.named"
+    assert found[2:] == [f"wf://main/{name}.named", [14, {"p": 0, "a": 1, "b": 3}, "bob", ["read"]]]
     record = await client.describe(f"{name}.named")
     assert record is not None
     assert record.run_timeout == 60

@@ -2,6 +2,7 @@ import pytest
 
 from assay.core.model.commands import (
     CancelWorkflow,
+    ChildMessage,
     CompleteWorkflow,
     ContinueAsNew,
     FailWorkflow,
@@ -410,3 +411,14 @@ def test_a_child_inherits_what_its_parent_carries_unless_the_command_has_its_own
     own = {"context": Payload(b'{"b":null,"c":3}'), "actor": "bob", "scope": (), "priority": Payload(b"5")}
     start = given(started(**carried), bore(**own)).newest[CHILD].start
     assert {name: getattr(start, name) for name in carried} == {**own, "context": Payload(b'{"a":1,"b":null,"c":3}')}
+
+
+def test_a_child_has_received_its_first_messages_when_it_starts():
+    messages = (ChildMessage("add", ONE), ChildMessage("many", args=(ONE, TWO)))
+    world = given(started(), bore(signals=messages))
+    first, *received = world.history(CHILD)
+    assert isinstance(first, WorkflowStarted)
+    assert [(event.signal, bytes(event.payload), event.sender) for event in received] == [
+        ("add", b"1", "wf://main/order-1"),
+        ("many", b"[1,2]", "wf://main/order-1"),
+    ]

@@ -19,4 +19,4 @@ def test_every_option_is_a_keyword_of_a_start():
 
 
 def test_every_option_is_a_keyword_of_a_child():
-    assert set(child_options._READERS) == {*OPTION_KINDS, "parent_close_policy", "namespace"}
+    assert set(child_options._READERS) == {*OPTION_KINDS, "parent_close_policy", "namespace", "messages", "signals"}

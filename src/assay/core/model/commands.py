@@ -118,6 +118,14 @@ class UpsertAttributes(Command, frozen=True, gc=False, omit_defaults=True, tag="
     memo: Payload = NULL
 
 
+class ChildMessage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A message that a child has received when it starts; `args` are the contents of a message with several."""
+
+    name: str
+    payload: Payload = NULL
+    args: tuple[Payload, ...] = ()
+
+
 class _AfterOptions(SpelledOptions, frozen=True, gc=False, kw_only=True):
     """The fields of `StartChildWorkflow` that follow its options when it is encoded.
 
@@ -133,6 +141,8 @@ class _AfterOptions(SpelledOptions, frozen=True, gc=False, kw_only=True):
     """The namespace of the child, unless it is the parent's."""
     spawned: bool = False
     """True if the code runs on as if the child were started: a child that cannot be started refuses the turn."""
+    signals: tuple[ChildMessage, ...] = ()
+    """Messages that the child has received when it starts, before all others."""
 
 
 class StartChildWorkflow(

@@ -16,7 +16,7 @@ from assay.core.model.limits import LIMITS
 from assay.core.model.payload import NULL
 from assay.core.model.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
 from assay.core.model.priority import check_priority
-from assay.core.model.requests import StartWorkflow
+from assay.core.model.requests import FirstSignal, StartWorkflow
 from assay.core.model.start_options import Convert, OptionKind, by_option, given_options, options_of
 from assay.core.model.texts import check_words, not_a_text, plain
 from assay.core.rules.attributes import check_search, merge
@@ -262,9 +262,13 @@ def _check_cron(cron_schedule: str) -> None:
         raise Invalid(str(error), code=error.code, field="cron_schedule") from None
 
 
-def child_request(namespace: Namespace, command: StartChildWorkflow) -> StartWorkflow:
-    """Return the checked start request of a command that starts a child in a namespace."""
+def child_request(namespace: Namespace, command: StartChildWorkflow, sender: str | None = None) -> StartWorkflow:
+    """Return the checked start request of a command that starts a child; `sender` is the address of its parent."""
     check_namespace(namespace)
+    messages = tuple(
+        FirstSignal(check_id(message.name, "signals.name"), message.payload, sender, message.args)
+        for message in command.signals
+    )
     return checked_start(
         StartWorkflow(
             namespace=namespace,
@@ -275,6 +279,7 @@ def child_request(namespace: Namespace, command: StartChildWorkflow) -> StartWor
             parent_close_policy=choice(
                 ParentClose, command.parent_close_policy, "parent_close_policy", ParentClose.TERMINATE
             ),
+            signals=messages,
             **given_options(command, OPTION_PARSERS),
         )
     )

@@ -165,7 +165,7 @@ def _new_child(
     namespace, _ = child_id(run, command)
     if namespace in denied:
         raise PermissionDenied(f"the worker may not start workflows in namespace '{namespace}'")
-    request = new_runs.with_inherited(child_request(namespace, command), run.start)
+    request = new_runs.with_inherited(child_request(namespace, command, address(run)), run.start)
     new_runs.check_free(existing)
     if existing is None or not _is_inherited(run, existing):
         new_runs.check_reuse(existing, request.id_reuse_policy)

@@ -243,6 +243,12 @@ def retry_of(value: Retry | Mapping[str, Any], name: str = "retry_policy") -> Re
     return workflow_retry(fields)
 
 
+def first_messages(converter: Converter, name: str, value: Any) -> tuple[FirstSignal, ...]:
+    """Return the messages of a start; raise `Invalid` for anything but a list of them."""
+    found: tuple[FirstSignal, ...] = _read_signals(converter, name, value)[name]
+    return found
+
+
 def _read_signals(converter: Converter, name: str, value: Any) -> dict[str, Any]:
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         raise Invalid("signals must be a list: of names, of (name, payload), or of mappings with both", field=name)

@@ -1,10 +1,11 @@
 """The options of `start_child_workflow`, `exec` and `spawn`, and their form on the wire."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
 import msgspec
 
+from assay.core.model.commands import ChildMessage
 from assay.core.model.duration import Duration, parse_duration
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND
@@ -15,7 +16,7 @@ from assay.core.model.priority import priority_payload
 from assay.core.model.start_options import OptionKind, by_option
 from assay.core.model.texts import check_words
 from assay.sdk.arguments import check_flag, check_mapping, nearest, optional_id
-from assay.sdk.client.start_options import retry_of
+from assay.sdk.client.start_options import FirstMessage, first_messages, retry_of
 from assay.sdk.values.context_values import check_scope, encoded_context
 from assay.sdk.values.converter import Converter
 from assay.sdk.values.retry import Retry, wire_retry
@@ -47,6 +48,8 @@ class ChildOptions(TypedDict, total=False):
         scope: Texts that name permissions; the parent's unless given.
         parent_close_policy: What becomes of the child when the parent closes: `terminate`, `abandon` or
             `request_cancel`.
+        messages: Messages that the child has received when it starts; `signals` is another name.
+        signals: Another name of `messages`; both together are one list, `messages` first.
         wait_for_cancellation: True if a cancelled wait lasts until the child has closed.
     """
 
@@ -70,6 +73,8 @@ class ChildOptions(TypedDict, total=False):
     actor: str | None
     scope: Sequence[str] | None
     parent_close_policy: str | None
+    messages: Iterable[FirstMessage] | None
+    signals: Iterable[FirstMessage] | None
     wait_for_cancellation: bool | None
 
 
@@ -112,6 +117,9 @@ def child_call(call: str, converter: Converter, options: Mapping[str, Any]) -> C
             raise Invalid(f"{call} has no option '{name}'; {nearest(name, (*_OWN, 'input', *_READERS))}", field=name)
         if read is not None and value is not None:
             fields[name] = read(converter, name, value)
+    messages = (*fields.pop("messages", ()), *fields.pop("signals", ()))
+    if messages:
+        fields["signals"] = messages
     _check_conflicts(options)
     workflow_id = next((options[key] for key in ("id", "workflow_id", "name") if options.get(key) is not None), None)
     wait = options.get("wait_for_cancellation")
@@ -173,6 +181,14 @@ def _scope(_: Converter, name: str, value: Any) -> tuple[str, ...]:
     return check_scope(value, name)
 
 
+def _messages(converter: Converter, name: str, value: Any) -> tuple[ChildMessage, ...]:
+    found = first_messages(converter, name, value)
+    for message in found:
+        if message.name.startswith("@"):
+            raise Invalid("a topic that begins with @ is reserved", field=name)
+    return tuple(ChildMessage(message.name, message.payload, message.args) for message in found)
+
+
 def _parent_close(_: Converter, name: str, value: Any) -> str:
     return choice(ParentClose, value, name, ParentClose.TERMINATE).value
 
@@ -201,5 +217,7 @@ _READERS: Final[dict[str, Callable[[Converter, str, Any], Any]]] = {
     "context": _context,
     "search_attributes": _search,
     "parent_close_policy": _parent_close,
+    "messages": _messages,
+    "signals": _messages,
     "namespace": _namespace,
 }
