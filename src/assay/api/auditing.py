@@ -55,7 +55,7 @@ class Auditor:
             target=target or _target(call),
             before=None if before is None else _encode(before),
             after=None if after is None else _encode(after),
-            request_id=call.request_id,
+            request_id=call.given_request_id,
         )
 
     def refuse(self, call: ApiCall, problem: Forbidden) -> None:
@@ -63,7 +63,9 @@ class Auditor:
         row = self.row(call, problem.namespace)
         minute = row.at // MINUTE
         key = _encode([minute, row.actor, row.credential, row.action]).decode()
-        self.audit.count_refusal(msgspec.structs.replace(row, outcome=REFUSED, code=problem.code, merged_by=key))
+        self.audit.count_refusal(
+            msgspec.structs.replace(row, outcome=REFUSED, code=problem.code, merged_by=key, request_id=call.request_id)
+        )
 
 
 def acting_name(call: ApiCall, given: str | None) -> str | None:

@@ -9,6 +9,7 @@ import binascii
 import json
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import jwt
@@ -19,6 +20,8 @@ from assay.core.model.errors import AssayError, Kind
 from assay.core.model.ids import SECOND, Time
 
 MAX_TOKEN_BYTES: Final = 8 * 1024
+MAX_CACHED_HEADER_CHARACTERS: Final = 512
+"""Longer headers are decoded each time: strangers must not fill the memory."""
 CLOCK_LEEWAY: Final[Time] = 60 * SECOND
 _MAX_KID_CHARACTERS: Final = 256
 _REFUSED_HEADERS: Final = ("crit", "b64", "zip", "enc")
@@ -56,7 +59,15 @@ class TokenRules(msgspec.Struct, frozen=True):
 def is_token(bearer: str) -> bool:
     """Return whether a bearer begins with the header of a token: then it is a token, valid or not, and never a key."""
     head, dot, _ = bearer.partition(".")
-    return bool(dot) and isinstance(_json(head), dict)
+    if not dot:
+        return False
+    return _is_header(head) if len(head) <= MAX_CACHED_HEADER_CHARACTERS else isinstance(_json(head), dict)
+
+
+@lru_cache(maxsize=1_024)
+def _is_header(segment: str) -> bool:
+    """Return whether a segment is a header. Cached: all tokens of a key share their header, which is no secret."""
+    return isinstance(_json(segment), dict)
 
 
 def header_of(token: str) -> TokenHeader:

@@ -275,7 +275,7 @@ class BatchAttempt:
         reply = decision.reply if pending.key is None else self._keep_outcome(pending, decision.reply, run_id, at)
         self._answers.append((pending, reply, run_id))
         if pending.audit is not None:
-            self.batch.changes.audits.append((run_id, pending.audit.completed(at.now)))
+            self.batch.changes.audits.append((run_id, pending.audit.completed()))
         if pending.worker is not None:
             self._grant(pending.worker, decision, pending)
 
@@ -309,7 +309,7 @@ class BatchAttempt:
         key = decision.schedule.key
         if pending.audit is not None:
             after = None if decision.deleted else decision.schedule
-            self.batch.changes.audits.append((key, pending.audit.completed(at.now, before, after)))
+            self.batch.changes.audits.append((key, pending.audit.completed(before, after)))
         self._answers.append((pending, self._keep_outcome(pending, decision.reply, key, at), key))
 
     def _keep_outcome(self, pending: PendingRequest, reply: object, run_id: RunId | None, at: Moment) -> object:

@@ -6,7 +6,6 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.core.model.attached_rows import AuditRow
-from assay.core.model.ids import Time
 from assay.core.schedules.model import Schedule
 
 
@@ -16,13 +15,12 @@ class AuditNote(msgspec.Struct, frozen=True):
     row: AuditRow
     render: Callable[[Schedule], bytes] | None = None
 
-    def completed(self, now: Time, before: Schedule | None = None, after: Schedule | None = None) -> AuditRow:
-        """Return the row of the accepted request, decided at `now`."""
+    def completed(self, before: Schedule | None = None, after: Schedule | None = None) -> AuditRow:
+        """Return the row of the accepted request."""
         if self.render is None:
-            return replace(self.row, at=now)
+            return self.row
         return replace(
             self.row,
-            at=now,
             before=None if before is None else self.render(before),
             after=None if after is None else self.render(after),
         )
