@@ -44,7 +44,8 @@ def _program(chance: random.Random) -> Program:
 
 
 def _step(chance: random.Random, depth: int) -> Step:
-    makers = [*_LEAVES, _child, _errand] if depth else [*_LEAVES, _signal, _renew, _child, _errand]
+    below = [_child, _errand, _watched]
+    makers = [*_LEAVES, *below] if depth else [*_LEAVES, _signal, _renew, *below]
     return chance.choice(makers)(chance, depth)
 
 
@@ -123,6 +124,10 @@ def _errand(chance: random.Random, _: int) -> Step:
     return ["errand", _number(chance), _pause(chance)]
 
 
+def _watched(chance: random.Random, _: int) -> Step:
+    return [chance.choice(["monitored", "linked"]), _number(chance), _pause(chance)]
+
+
 _LEAVES = [
     _activity,
     _activity,
@@ -156,7 +161,7 @@ def predicted(step: Step) -> Any:
     match step:
         case ["activity" | "thread_activity" | "flaky" | "inline" | "flaky_inline", number, *_]:
             return computed(number)
-        case ["errand", number, _]:
+        case ["errand" | "monitored" | "linked", number, _]:
             return computed(computed(number))
         case ["parallel" | "walk", numbers]:
             return [computed(number) for number in numbers]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import assay
+from assay.core.model.addresses import workflow_address
 from tests.chaos.ledger import Ledger, effects_file
 from tests.chaos.plan import computed
 
@@ -213,6 +214,25 @@ async def _errand(ctx: assay.Context, place: int, number: int, pause: float) -> 
     return await ctx.start_child_workflow(run_errand, workflow_id=child, input={"number": number, "pause": pause})
 
 
+async def _monitored(ctx: assay.Context, place: int, number: int, pause: float) -> list[Any]:
+    return await _watched(ctx, place, number, pause, ctx.monitor)
+
+
+async def _linked(ctx: assay.Context, place: int, number: int, pause: float) -> list[Any]:
+    return await _watched(ctx, place, number, pause, ctx.link)
+
+
+async def _watched(ctx: assay.Context, place: int, number: int, pause: float, watch: Any) -> list[Any]:
+    """An errand that is watched like any other workflow: its end is one event, with its result."""
+    running = asyncio.create_task(_errand(ctx, place, number, pause))
+    await asyncio.sleep(0)
+    pid = workflow_address(ctx.info().namespace, f"{ctx.info().run_id}/{place}")
+    await watch(pid)
+    event = await ctx.events().receive()
+    result = await running
+    return result if (event.from_, event.value) == (pid, result) else ["another event", None]
+
+
 STEPS = {
     "activity": _activity,
     "thread_activity": _thread_activity,
@@ -229,6 +249,8 @@ STEPS = {
     "signal": _signal,
     "child": _child,
     "errand": _errand,
+    "monitored": _monitored,
+    "linked": _linked,
 }
 
 
