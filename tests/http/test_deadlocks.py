@@ -35,6 +35,8 @@ def test_a_deadlock_is_shown_and_ended_by_an_input(url: str):
             assert (record.status, record.stuck["reason"]) == ("RUNNING", "deadlock")
             assert (record.stuck["attempt"], record.stuck["next_try_at"]) == (1, None)
             assert "the workflow at test_deadlocks.py:" in record.stuck["message"]
+            assert record.waiting_on["kind"] == "deadlock"
+            assert record.waiting_on["summary"].startswith("Deadlocked: the code waits for nothing that can come: ")
             await client.start("Blocked", workflow_id=other, task_queue=queue)
             assert " in Blocked" in (await settled(client, other)).stuck["message"]
             assert {run.id async for run in client.list(stuck=True)} >= {name, other}
