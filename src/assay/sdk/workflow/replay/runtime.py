@@ -269,7 +269,8 @@ class Execution:
             commands.append(closing)
             return Completion(tuple(commands), closes=True)
         fresh = self.futures.fresh_steps() if self.futures.steps else ()
-        deadlock = None if fresh else deadlocks.found(self)
+        # The most frequent reasons against a deadlock are looked at here, without a call.
+        deadlock = None if fresh or self.futures.activities else deadlocks.found(self)
         return Completion(tuple(commands), fresh, self.speculation.paused_at is not None, deadlock=deadlock)
 
 
