@@ -14,7 +14,7 @@ ALLOWED = {
     "wire": ["core"],
     "storage": ["core"],
     "auth": ["core"],
-    "engine": ["storage.ports", "storage.overview", "storage.audit_trail", "core"],
+    "engine": ["storage.ports", "storage.overview", "storage.failure_ports", "storage.audit_trail", "core"],
     "api": ["engine", "auth", "worker_protocol", "wire", "core"],
     "sdk": ["worker_protocol", "wire", "core"],
     "embedded": ["engine", "storage", "sdk", "worker_protocol", "wire", "core"],

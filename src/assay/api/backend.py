@@ -21,6 +21,7 @@ from assay.api.telemetry import Telemetry
 from assay.core.model.ids import SECOND, Time
 from assay.engine.audit import Audit
 from assay.engine.engine import Engine
+from assay.engine.failures import Failures
 from assay.engine.insight import Insight
 from assay.engine.kept_answers import KeptAnswers
 from assay.engine.stream import Stream
@@ -56,6 +57,7 @@ class Backend:
     engine: Engine
     worker_registry: WorkerRegistry
     insight: Insight
+    failures: Failures
     stream: Stream
     tokens: Tokens
     polls: Polls

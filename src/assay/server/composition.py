@@ -37,10 +37,12 @@ from assay.engine.worker_registry import MAIN, WorkerRegistry
 from assay.server.config import ServerConfig
 from assay.server.credentials import StoredCredentials
 from assay.storage.audit_trail import AuditTrail
+from assay.storage.failure_ports import Failures
 from assay.storage.overview import Overview
 from assay.storage.ports import EventJournal, Leftovers, Registry, Store
 from assay.storage.sql.audit_rows import SqlAudit
 from assay.storage.sql.credentials import SqlCredentials
+from assay.storage.sql.failure_groups import SqlFailures
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sql.overview import SqlOverview
@@ -69,6 +71,7 @@ class Database:
     leftovers: Leftovers
     credentials: SqlCredentials
     overview: Overview
+    failures: Failures
     audit: AuditTrail
     place: str
     """The path or the URL without a password, for messages."""
@@ -92,9 +95,16 @@ def database_of(config: ServerConfig) -> Database:
 
 def _ports(
     store: "SqliteStore | SqliteReader | PostgresStore",
-) -> tuple[SqlRegistry, SqlJournal, SqlLeftovers, SqlCredentials, SqlOverview, SqlAudit]:
-    credentials = SqlCredentials(store)
-    return SqlRegistry(store), SqlJournal(store), SqlLeftovers(store), credentials, SqlOverview(store), SqlAudit(store)
+) -> tuple[SqlRegistry, SqlJournal, SqlLeftovers, SqlCredentials, SqlOverview, SqlFailures, SqlAudit]:
+    return (
+        SqlRegistry(store),
+        SqlJournal(store),
+        SqlLeftovers(store),
+        SqlCredentials(store),
+        SqlOverview(store),
+        SqlFailures(store),
+        SqlAudit(store),
+    )
 
 
 def read_only_database_of(config: ServerConfig, clock: SystemClock) -> Database:
@@ -225,6 +235,7 @@ def _backend(
         engine=engine,
         worker_registry=worker_registry,
         insight=Insight(engine, worker_registry, database.overview),
+        failures=database.failures,
         stream=Stream(database.journal, database.store, engine.on_commit, database.clock, config.events_ttl),
         tokens=tokens,
         polls=Polls(engine, worker_registry),

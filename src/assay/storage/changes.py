@@ -14,6 +14,7 @@ from assay.core.model.payload import NULL, Payload
 from assay.core.model.peers import Peer
 from assay.core.model.run import Activity, Run
 from assay.core.model.update_states import UpdateState
+from assay.core.rules.failure_groups import FailureFacts
 from assay.core.schedules.model import Fire, Schedule, schedule_key
 
 
@@ -164,6 +165,8 @@ class Changes(msgspec.Struct):
     """Replies to keep, each with the run that the request concerned, if any."""
     audits: list[tuple[RunId | None, AuditRow]] = msgspec.field(default_factory=list)
     """Rows of the audit, each with the run or schedule that the audited request changed."""
+    failures: list[tuple[Run, FailureFacts, Time]] = msgspec.field(default_factory=list)
+    """Runs that failed or became stuck, for their failure groups."""
     not_before: tuple[Time, Time] | None = None
     """For changes that fire deadlines: the engine time and the wall time of the decision. The clock of a shared store
     must have reached both when the changes are written (I10)."""

@@ -35,6 +35,13 @@ class ReportedWait(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     to: str | None = None
 
 
+class FailedWork(msgspec.Struct, frozen=True, gc=False):
+    """The last activity or step of a run that failed for good, to tell where the run fails if it does."""
+
+    name: str
+    error: str
+
+
 class Waits(msgspec.Struct, frozen=True, omit_defaults=True):
     """The waits of an open run that are in no other table."""
 
@@ -42,6 +49,7 @@ class Waits(msgspec.Struct, frozen=True, omit_defaults=True):
     """Oldest first."""
     cancel: CancelRequest | None = None
     reported: tuple[ReportedWait, ...] = ()
+    failed: FailedWork | None = None
 
 
 NO_WAITS = Waits()

@@ -18,7 +18,7 @@ from assay.core.model.limits import TAIL_BYTES, TAIL_EVENTS
 from assay.core.model.peers import Peer, PeerKey
 from assay.core.model.run import PENDING, RUNNING, Activity, Run, Task
 from assay.core.model.sizes import activity_bytes, event_bytes
-from assay.core.model.waits import NO_WAITS, AwaitedSignal, CancelRequest
+from assay.core.model.waits import NO_WAITS, AwaitedSignal, CancelRequest, FailedWork
 
 CLOSE_REASONS: dict[type[ev.Event], str | None] = {
     ev.WorkflowCompleted: None,
@@ -191,6 +191,16 @@ def _awaiting(run: Run, event: ev.WorkflowAwaitingSignal) -> None:
     run.waits = replace(run.waits, signals=(*run.waits.signals, wait))
 
 
+def _activity_failed(run: Run, event: ev.ActivityFailed) -> None:
+    run.waits = replace(run.waits, failed=FailedWork(event.name, event.error))
+
+
+def _step_failed(run: Run, event: ev.StepFailed) -> None:
+    _step(run, event)
+    if event.retry_in is None:
+        run.waits = replace(run.waits, failed=FailedWork(event.name, event.error))
+
+
 def _timer_ended(run: Run, event: ev.TimerFired | ev.TimerCancelled) -> None:
     if run.waits.signals:
         _end_wait(run, next((wait for wait in run.waits.signals if wait.timer_seq == event.timer_seq), None))
@@ -224,7 +234,8 @@ EVENTS: dict[type[ev.Event], Callable[[Run, Any], None]] = {
     ev.TimerScheduled: _timer_scheduled,
     ev.SideEffectRecorded: _side_effect,
     ev.StepCompleted: _step,
-    ev.StepFailed: _step,
+    ev.StepFailed: _step_failed,
+    ev.ActivityFailed: _activity_failed,
     ev.SignalReceived: _signal,
     ev.WorkflowAwaitingSignal: _awaiting,
     ev.VersionRecorded: _version,

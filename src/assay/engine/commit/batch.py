@@ -19,6 +19,7 @@ from assay.core.model.payload import NULL
 from assay.core.model.run import CANCELLED, PENDING, RUNNING, Activity, Run, Task
 from assay.core.model.update_states import RECEIVED
 from assay.core.rules import fold
+from assay.core.rules.failure_groups import failure_of_close, failure_of_stuck
 from assay.core.schedules.model import Schedule
 from assay.storage.ports import (
     ActivityChange,
@@ -129,7 +130,11 @@ class Batch:
             run = decision.run = self._add_new_run(run)
         self.touched[run.run_id] = run
         task = run.task
+        if decision.closes:
+            self._note_failure(run, decision)
         fold.fold(run, decision)
+        if run.task.stuck is not None and run.task.stuck is not task.stuck:
+            self.changes.failures.append((run, failure_of_stuck(run, run.task.stuck), now))
         if run.task is not task and (run.closed_at is not None or (task.worker is None) != (run.task.worker is None)):
             self.task_changed(run, task, now)
         if decision.events:
@@ -140,6 +145,12 @@ class Batch:
             gather = GATHER.get(type(effect))
             if gather is not None:
                 gather(self, run, effect, now)
+
+    def _note_failure(self, run: StoredRun, decision: Decision) -> None:
+        """Add a run that fails to its failure group; called before the decision is folded."""
+        failure = failure_of_close(run, decision.events[-1].event)
+        if failure is not None:
+            self.changes.failures.append((run, failure, decision.now))
 
     def _add_new_run(self, created: Run) -> StoredRun:
         run = StoredRun.of(created)

@@ -12,6 +12,8 @@ Place = Callable[[object], str]
 
 _OF_SCHEDULE = """r.run_id IN (
     SELECT f.run_id FROM schedule_fires f WHERE f.namespace = $1 AND f.schedule = {} AND f.run_id IS NOT NULL)"""
+_OF_FAILURE = """r.run_id IN (
+    SELECT f.run_id FROM failed_runs f WHERE f.namespace = $1 AND f.fingerprint = {})"""
 _OF_WORKER = """r.closed_at IS NULL AND (r.task_worker = {0} OR EXISTS (
     SELECT 1 FROM activities held WHERE held.run_id = r.run_id AND held.completed_at IS NULL AND held.worker = {0}))"""
 
@@ -41,6 +43,8 @@ def further_conditions(wanted: RunFilter, place: Place) -> Iterator[str]:
         yield f"r.closed_at < {place(wanted.closed_before)}"
     if wanted.schedule is not None:
         yield _OF_SCHEDULE.format(place(wanted.schedule))
+    if wanted.failure is not None:
+        yield _OF_FAILURE.format(place(wanted.failure))
     if wanted.worker is not None:
         yield _OF_WORKER.format(place(wanted.worker))
     if wanted.attention or wanted.waiting:

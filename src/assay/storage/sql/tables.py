@@ -215,6 +215,22 @@ FIRES = _table(
 MISSED_FIRES = _table("schedule_fires", 5, namespace=T, schedule=T, due_at=I, outcome=T, cause=T)
 GONE_FIRES = _table("schedule_fires", 2, namespace=T, schedule=T)
 
+FAILURE_GROUPS = _table(
+    "failure_groups",
+    2,
+    namespace=T,
+    fingerprint=T,
+    source=T,
+    workflow_type=T,
+    place=T,
+    kind=T,
+    type=T,
+    message=T,
+    first_seen=I,
+    state=T,
+)
+FAILED_RUNS = _table("failed_runs", 2, run_id=T, fingerprint=T, namespace=T, source=T, at=I)
+
 OUTCOMES = _table("outcomes", 2, namespace=T, key=T, fingerprint=B, status=I, body=B, created_at=I)
 
 AUDIT = _table(

@@ -6,7 +6,7 @@ from msgspec.structs import astuple
 
 from assay.core.model.ids import RunId
 from assay.storage.ports import Changes, Extent, fence_of
-from assay.storage.sql import activity_rows, notes, rows, schedule_rows
+from assay.storage.sql import activity_rows, failure_rows, notes, rows, schedule_rows
 from assay.storage.sql import tables as t
 from assay.storage.sql.attached import audit_cells
 from assay.storage.sql.dialect import Verb
@@ -51,6 +51,8 @@ def steps(changes: Changes) -> Iterator[Step]:
         yield Verb.INSERT, t.OUTCOMES, [rows.outcome_row(outcome) for _, outcome in changes.outcomes]
     if changes.audits:
         yield Verb.INSERT, t.AUDIT, [audit_cells(row) for _, row in changes.audits]
+    if changes.failures:
+        yield from failure_rows.steps(changes.failures)
     if changes.schedules or changes.fires:
         yield from _schedule_steps(changes)
 
@@ -168,6 +170,7 @@ def without(changes: Changes, lost: frozenset[RunId]) -> Changes:
         updates={key: update for key, update in changes.updates.items() if key[0] not in lost},
         outcomes=[outcome for outcome in changes.outcomes if outcome[0] not in lost],
         audits=[audited for audited in changes.audits if audited[0] not in lost],
+        failures=[failed for failed in changes.failures if failed[0].run_id not in lost],
         ties=changes.ties,
         not_before=changes.not_before,
     )
