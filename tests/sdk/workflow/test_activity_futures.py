@@ -197,6 +197,22 @@ def test_a_set_of_options_is_used_for_many_calls(workflow: Any):
     check_replay(trial)
 
 
+def test_a_set_of_options_may_wait_for_cancellations():
+    async def workflow(ctx: Context) -> Any:
+        patient = ctx.activities({"activity.wait_for_cancellation": True, "activity.start_to_close_timeout": 5000})
+        future = patient.start("first")
+        try:
+            async with asyncio.timeout(1):
+                await patient.call("second")
+        except TimeoutError:
+            return await future
+
+    trial = Trial(workflow).complete(1, "a").lease(2).fire(1)
+    assert not trial.run.closed  # the activity has yet to end
+    assert trial.withdraw(2).result == "a"
+    check_replay(trial)
+
+
 def test_a_bad_option_of_a_set_is_refused_when_it_is_made():
     async def workflow(ctx: Context) -> str:
         for make in (lambda: ctx.activities(start_to_clos=1), lambda: ctx.activities({"heartbeat": -1})):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from assay.sdk.arguments import check_flag
 from assay.sdk.dotted_options import plain_options
 from assay.sdk.workflow.activity_options import ActivityCall
 from assay.sdk.workflow.blocking_tasks import BlockingFuture
@@ -14,11 +15,16 @@ if TYPE_CHECKING:
     from assay.sdk.workflow.activity_futures import StartedActivity
     from assay.sdk.workflow.context import Context
 
+WAIT: Final = "wait_for_cancellation"
+"""An option of the wait for an activity, and not of the activity: `start` does not wait."""
+
 
 def checked(options: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a set; raise `Invalid` for an unknown or malformed option."""
     merged = {**({} if options is None else plain_options(options, "activity")), **keywords}
-    ActivityCall.of(merged, "")
+    if merged.get(WAIT) is not None:
+        check_flag(merged[WAIT], WAIT)
+    ActivityCall.of({name: value for name, value in merged.items() if name != WAIT}, "")
     return merged
 
 
@@ -82,7 +88,8 @@ class ActivityExecutor:
         Raises:
             Invalid: An option is unknown or malformed.
         """
-        return self._context.start_activity(activity, input, **{**self._options, **options})
+        own = {name: value for name, value in self._options.items() if name != WAIT}
+        return self._context.start_activity(activity, input, **{**own, **options})
 
 
 class BlockingActivityExecutor:

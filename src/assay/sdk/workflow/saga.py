@@ -42,18 +42,18 @@ class _Compensations:
 
         Args:
             compensation: An activity, its name, or a function of the workflow.
-            *args: The activity's input, or the arguments of the function.
+            *args: The activity's input or inputs, or the arguments of the function.
             **options: Options of the activity, or keyword arguments of the function.
 
         Raises:
-            Invalid: The compensation can be neither, or an activity gets more than one input.
+            Invalid: The compensation can be neither.
         """
         given: object = compensation
         if not (isinstance(given, str) or callable(given)):
             shown = type(given).__name__
             raise Invalid(f"saga.add needs an activity or a function, not {shown}", field="compensation")
         if len(args) > 1 and self._is_activity(compensation):
-            raise Invalid("saga.add takes one input for an activity", field="args")
+            args, options = (), {**options, "args": list(args)}
         self._compensations.append((compensation, args, options))
 
     async def _hold_back(self) -> None:
