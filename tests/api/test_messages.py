@@ -74,3 +74,24 @@ def test_an_update_to_no_open_run_is_not_found_and_bad_bodies_are_refused(http: 
     assert http.post(f"/workflows/{name}/update/x", {"wait": "never"}).status == 400
     http.post(f"/workflows/{name}/terminate")
     assert http.post(f"/workflows/{name}/update/x").status == 404
+
+
+def test_a_mailbox_keeps_its_messages_in_order_until_they_are_read(http: Http):
+    made = http.post("/mailboxes", {})
+    assert made.status == 201
+    box = made.json()
+    name, pid = box["mailbox_id"], box["pid"]
+    assert (pid, http.post("/mailboxes", {"mailbox_id": name}).status) == (f"mbx://main/{name}", 200)
+    for number in range(3):
+        sent = {"to": pid if number else f"{pid}?re=7", "topic": "n", "args": [number], "from": "me"}
+        assert http.post("/messages", sent).status == 200
+    first, *rest = http.get(f"/mailboxes/{name}/messages").json()
+    assert (first["seq"], first["topic"], first["from"], first["args"], first["re"]) == (1, "n", "me", [0], 7)
+    assert [(one["seq"], one["args"], "re" in one) for one in rest] == [(2, [1], False), (3, [2], False)]
+    assert [one["seq"] for one in http.get(f"/mailboxes/{name}/messages?after=2").json()] == [3]
+    assert [one["seq"] for one in http.get(f"/mailboxes/{name}/messages").json()] == [3]
+    assert http.get(f"/mailboxes/{name}/messages?after=3&wait=0").json() == []
+    assert http.delete(f"/mailboxes/{name}").status == 200
+    assert http.get(f"/mailboxes/{name}/messages").status == 404
+    assert http.post("/messages", {"to": pid, "topic": "n"}).status == 404
+    assert http.delete(f"/mailboxes/{name}").status == 404

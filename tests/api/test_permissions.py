@@ -34,6 +34,7 @@ PUBLIC = {
 }
 PERMISSIONS = {
     Permission.READ: {"issueTicket"},
+    Permission.ACT: {"readMailbox"},
     Permission.WORK: {
         "registerWorker",
         "heartbeatWorker",

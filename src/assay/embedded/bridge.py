@@ -44,6 +44,8 @@ class BridgedTransport:
         self.open, self.close = calls.open, calls.close
         self.start, self.result, self.signal = calls.start, calls.result, calls.signal
         self.cancel, self.terminate, self.update = calls.cancel, calls.terminate, calls.update
+        self.post, self.open_mailbox = calls.post, calls.open_mailbox
+        self.read_mailbox, self.delete_mailbox = calls.read_mailbox, calls.delete_mailbox
         self.continue_as_new, self.retry = calls.continue_as_new, calls.retry
         self.describe, self.list = calls.describe, calls.list
         self.events, self.state, self.explain = calls.events, calls.state, calls.explain

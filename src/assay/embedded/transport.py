@@ -19,6 +19,7 @@ from assay.core.model.update_states import UpdateState
 from assay.core.registrations import WorkerHealth
 from assay.embedded.filters import run_filter
 from assay.embedded.hosted_engine import HostedEngine, hosted_engine
+from assay.embedded.local_mail import EmbeddedMail
 from assay.embedded.local_registry import EmbeddedRegistry
 from assay.embedded.local_schedules import EmbeddedSchedules
 from assay.embedded.records import user_record
@@ -48,7 +49,7 @@ def _mark_forked() -> None:
 os.register_at_fork(after_in_child=_mark_forked)
 
 
-class EmbeddedTransport(Transport):
+class EmbeddedTransport(EmbeddedMail, Transport):
     """See `Transport` and `Hosting`."""
 
     registry: EmbeddedRegistry

@@ -94,7 +94,7 @@ class Engine:
         workers = self._dispatcher.workers
         self.reads = Reads(store, self._clock, self._committer.cache, self._explained, self._with_served, workers)
         self._feed = Feed()
-        self.mail = Mail(store, self._feed, self._committer.submit)
+        self.mail = Mail(store, self._feed, self._committer.submit, self._clock)
         self._outbox_relay = OutboxRelay(store, self._clock, self._committer)
         self._reaper = Reaper(store, self._clock, self._committer, self._dispatcher, self._reader, task_lease)
         self._timekeeper = Timekeeper(store, self._clock, self._committer, presence, self._reaper.extend_leases)
@@ -274,8 +274,8 @@ class Engine:
             for run, _ in committed.ended:
                 self._dispatcher.drop(run.run_id)
             self._feed.publish(committed)
-        if committed.updated:
-            self._feed.notify(committed.updated)
+        if committed.updated or committed.mailed:
+            self._feed.notify((*committed.updated, *committed.mailed))
         if committed.attempts or committed.tally.expired:
             log_lost_leases(committed)
         if committed.messages:

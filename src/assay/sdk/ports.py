@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from assay.core.model.errors import Failure
     from assay.core.model.ids import Namespace, RunId, RunKey, Time, WorkflowId
+    from assay.core.model.mailboxes import StoredLetter
     from assay.core.model.payload import Payload
     from assay.core.model.replies import Started
     from assay.core.model.requests import StartWorkflow
@@ -83,6 +84,22 @@ class ClientPort(Protocol):
         self, target: Target, name: str, args: tuple[Payload, ...], update_id: str, seconds: float
     ) -> UpdateState:
         """Send an update, once per id, and wait some seconds for its outcome; return its state."""
+        ...
+
+    async def post(self, to: str, topic: str, args: tuple[Payload, ...], sender: str | None) -> None:
+        """Send a message to an address; raise `NotFound` if nothing is there."""
+        ...
+
+    async def open_mailbox(self, namespace: str, mailbox_id: str | None) -> tuple[str, str]:
+        """Create or find a mailbox; return its id and its address."""
+        ...
+
+    async def read_mailbox(self, namespace: str, mailbox_id: str, after: int, seconds: float) -> Sequence[StoredLetter]:
+        """Return the mail after a seq; wait some seconds for it. Raise `NotFound` if the mailbox is gone."""
+        ...
+
+    async def delete_mailbox(self, namespace: str, mailbox_id: str) -> None:
+        """Delete a mailbox; no error if it is gone."""
         ...
 
     async def cancel(self, target: Target, reason: str | None, deadline: Time | None) -> None:

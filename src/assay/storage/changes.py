@@ -10,6 +10,7 @@ from assay.core.model.attached_rows import AuditRow, RequestOutcome
 from assay.core.model.effects import OutboxMessage
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import RunId, Time
+from assay.core.model.mailboxes import Letter
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.peers import Peer
 from assay.core.model.run import Activity, Run
@@ -161,6 +162,8 @@ class Changes(msgspec.Struct):
     updates: dict[tuple[RunId, str], tuple[Run, UpdateState, bool]] = msgspec.field(default_factory=dict)
     """Updates by run and id: the run, the state, and whether the row is new. A stored row of a new one is a
     `Conflict`."""
+    mail: list[Letter] = msgspec.field(default_factory=list)
+    """Messages for mailboxes, each with its delivery, which is lost if the mailbox does not exist."""
     outcomes: list[tuple[RunId | None, RequestOutcome]] = msgspec.field(default_factory=list)
     """Replies to keep, each with the run that the request concerned, if any."""
     audits: list[tuple[RunId | None, AuditRow]] = msgspec.field(default_factory=list)

@@ -59,6 +59,13 @@ class MessageBody(msgspec.Struct, kw_only=True):
     sender: str | None = msgspec.field(default=None, name="from")
 
 
+class MailboxBody(msgspec.Struct, kw_only=True):
+    """A mailbox to create or to find; without an id a new one is chosen."""
+
+    namespace: str | None = None
+    mailbox_id: str | None = None
+
+
 class UpdateBody(msgspec.Struct, kw_only=True):
     """An update of a run: its arguments, its id, and the state to wait for, `accepted` or `completed`."""
 

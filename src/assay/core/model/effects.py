@@ -111,10 +111,11 @@ class PutSnapshot(Effect, frozen=True, gc=False):
 CANCEL, TERMINATE, CHILD_CLOSED = "cancel", "terminate", "child_closed"
 MESSAGE, OUTCOME = "message", "outcome"
 WATCH, UNWATCH, EXIT = "watch", "unwatch", "exit"
-OUTBOX_KINDS = (CANCEL, TERMINATE, CHILD_CLOSED, MESSAGE, OUTCOME, WATCH, UNWATCH, EXIT)
+MAIL = "mail"
+OUTBOX_KINDS = (CANCEL, TERMINATE, CHILD_CLOSED, MESSAGE, OUTCOME, MAIL, WATCH, UNWATCH, EXIT)
 """The kinds of messages; recorded in outbox rows. An engine delivers no row of any other kind."""
 
-ORDERED_KINDS = frozenset((MESSAGE,))
+ORDERED_KINDS = frozenset((MESSAGE, MAIL))
 """Kinds whose messages reach one target in the order in which they were sent."""
 
 

@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from assay.core.model import requests as rq
-from assay.core.model.addresses import MAILBOX, UPDATE, parse_address, workflow_address
+from assay.core.model.addresses import UPDATE, WORKFLOW, mailbox_address, parse_address, workflow_address
 from assay.core.model.commands import SendMessage, WaitForSignal
 from assay.core.model.effects import (
     CANCEL,
     CHILD_CLOSED,
     EXIT,
+    MAIL,
     MESSAGE,
     OUTCOME,
     TERMINATE,
@@ -39,13 +40,15 @@ from assay.core.model.events import (
     MessageDelivered,
     MessageSendFailed,
     MessageSendRequested,
+    SignalReceived,
     WorkflowAwaitingSignal,
 )
-from assay.core.model.ids import Namespace, RunId, WorkflowId
+from assay.core.model.ids import Namespace, RunId, Time, WorkflowId
 from assay.core.model.limits import LIMITS
+from assay.core.model.mailboxes import Letter
 from assay.core.model.message_bodies import received
 from assay.core.model.options import check_text
-from assay.core.model.payload import NULL
+from assay.core.model.payload import NULL, Payload
 from assay.core.model.run import COMPLETED, Child, Run, child_key
 from assay.core.model.texts import not_a_text
 from assay.core.rules import lifecycle, watches
@@ -100,10 +103,10 @@ def send(decision: Decision, command: SendMessage, denied: Collection[str] = ())
         raise Invalid("only the workflow that received an update answers it", field="to")
     if run.sends + decision.sends >= LIMITS.sends:
         failure = Kind.RATE_LIMITED, f"the run has {LIMITS.sends} messages without an outcome"
-    elif target is None or target.scheme == MAILBOX:
+    elif target is None:
         failure = Kind.NOT_FOUND, f"{command.to} is not the address of a workflow or mailbox"
     elif target.namespace in denied:
-        failure = Kind.NOT_FOUND, f"workflow {target.id} not found"
+        failure = Kind.NOT_FOUND, f"{command.to} not found"
     else:
         event = received(command.topic, command.args, workflow_address(run.namespace, run.workflow_id))
         message = OutboxMessage(
@@ -111,7 +114,7 @@ def send(decision: Decision, command: SendMessage, denied: Collection[str] = ())
             namespace=Namespace(target.namespace),
             workflow_id=WorkflowId(target.id),
             run_id=None if target.part is None else RunId(target.part),
-            kind=MESSAGE,
+            kind=MESSAGE if target.scheme == WORKFLOW else MAIL,
             event=event,
             waiter=run.key,
             request_seq=command.seq,
@@ -135,6 +138,25 @@ def deliver(run: Run, request: rq.Deliver, at: Moment) -> Decision:
     for message in request.messages:
         decision.add(Acknowledge(message.key))
     return decision
+
+
+def mailed(message: OutboxMessage, owner: RunId, at: Time) -> tuple[Letter, list[Effect]]:
+    """Return the letter of a message to a mailbox, and the effects of its delivery."""
+    event = message.event if isinstance(message.event, SignalReceived) else SignalReceived("")
+    args = event.args
+    if args is msgspec.UNSET:
+        args = Payload(b"[]" if event.payload == NULL else b"[" + bytes(event.payload) + b"]")
+    request = message.run_id
+    letter = Letter(
+        mailbox_address(message.namespace, message.workflow_id),
+        event.signal,
+        args,
+        at,
+        event.sender,
+        int(request) if request is not None and request.isdecimal() else None,
+        owner,
+    )
+    return letter, [Acknowledge(message.key), *_outcome(message)]
 
 
 def undeliverable(messages: tuple[OutboxMessage, ...]) -> list[Effect]:
@@ -180,6 +202,7 @@ def _outcome(message: OutboxMessage, kind: Kind | None = None, error: str = "") 
 
 OUTCOMES: dict[str, tuple[Callable[[int], Event], Callable[[int, str, str], Event]]] = {
     MESSAGE: (MessageDelivered, MessageSendFailed),
+    MAIL: (MessageDelivered, MessageSendFailed),
     CANCEL: (ExternalCancelDelivered, ExternalCancelFailed),
     TERMINATE: (ExternalTerminateDelivered, ExternalTerminateFailed),
 }

@@ -37,9 +37,9 @@ from assay.core.rules.decide import decide
 from assay.core.rules.leases import lease_ready_activity, lease_ready_task
 from assay.core.rules.moment import Moment, Unprepared
 from assay.core.schedules.requests import ScheduleRequest
+from assay.engine.commit import deliveries
 from assay.engine.commit.batch import Batch
 from assay.engine.commit.batch_schedules import BatchSchedules, gather
-from assay.engine.commit.deliveries import gather_undeliverable, is_exit, not_gone, not_taken, with_state
 from assay.engine.commit.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.commit.pending import PendingRequest
 from assay.engine.commit.prefetch import PREFETCHING, child_namespaces, named, prefetch
@@ -72,6 +72,8 @@ class BatchAttempt:
         """Requests to decide again, in another attempt."""
         self._outdated: list[StoredRun] = []
         """Cached runs that another engine may have changed in the meantime."""
+        self._mailboxes: set[str] = set()
+        """The addresses of mailboxes that messages of this batch go to."""
         self._at: Moment
         self._numbers = 0
         """Upper bound of the activity ids that the decisions take."""
@@ -117,9 +119,13 @@ class BatchAttempt:
                     pending.needs_prefetch = polling or not PREFETCHING.isdisjoint(map(type, request.commands))
             elif isinstance(request, ScheduleRequest):
                 scheduled.append(request)
+            elif deliveries.is_mail(request):
+                self._mailboxes |= await deliveries.mailboxes_of(request, store, self._tools.clock.now())
             else:
                 self._miss(request, run_ids, ids)
-                pending.needs_prefetch = isinstance(request, RestartAsNew | RetryFailed | Update) or is_exit(request)
+                pending.needs_prefetch = isinstance(request, RestartAsNew | RetryFailed | Update) or deliveries.is_exit(
+                    request
+                )
             if pending.needs_prefetch:
                 more.append(pending)
             if pending.key is not None:
@@ -237,18 +243,18 @@ class BatchAttempt:
                 return
             self._fires_at(at.now, 0)
         if type(request) is Deliver:
-            fresh = not_taken(request, self.batch)
-            if fresh is None:
-                self._answers.append((pending, None, None))
+            rest, owner = deliveries.begin(request, self._mailboxes, self.batch, at.now)
+            if rest is None:
+                self._answers.append((pending, None, owner))
                 return
-            pending.request = request = fresh
+            pending.request = request = rest
         run = self._find(request)
         if run is None and type(request) is Deliver:
-            gather_undeliverable(request, self.batch, at.now)
+            deliveries.gather_undeliverable(request, self.batch, at.now)
             self._answers.append((pending, None, None))
             return
         if type(request) is Update and run is not None:
-            request = with_state(request, run.run_id, self.batch)
+            request = deliveries.with_state(request, run.run_id, self.batch)
         try:
             full = run is not None and run.history_bytes > LIMITS.history_bytes
             # Nearly all requests share the moment `at`; only requests with prefetched runs pay for their own.
@@ -441,7 +447,7 @@ class BatchAttempt:
     def _repeat(self, pending: PendingRequest, lost: frozenset[RunId]) -> None:
         """Have a request decided again; a delivery without the messages that another engine has delivered."""
         if type(pending.request) is Deliver:
-            rest = not_gone(pending.request, lost)
+            rest = deliveries.not_gone(pending.request, lost)
             if rest is None:
                 pending.answer(None)
                 return

@@ -58,7 +58,16 @@ class Committed:
     """The durable part of a batch, for listeners: without the runs that another engine changed first."""
 
     __slots__ = (
-        "attempts", "ended", "events", "messages", "new_runs", "next_due", "next_schedule", "tally", "updated",
+        "attempts",
+        "ended",
+        "events",
+        "mailed",
+        "messages",
+        "new_runs",
+        "next_due",
+        "next_schedule",
+        "tally",
+        "updated",
     )  # fmt: skip
 
     def __init__(self, batch: Batch, lost: frozenset[RunId], next_due: Time | None) -> None:
@@ -70,6 +79,8 @@ class Committed:
         self.messages: Sequence[OutboxMessage] = [message for run, message, _ in changes.messages if run not in lost]
         self.updated: Sequence[RunId] = [run_id for run_id, _ in changes.updates if run_id not in lost]
         """Runs with news about updates."""
+        self.mailed: Sequence[str] = [letter.mailbox for letter in changes.mail if letter.owner not in lost]
+        """Mailboxes with new mail."""
         self.next_due = next_due
         self.next_schedule = batch.next_schedule
         self.tally = batch.tally

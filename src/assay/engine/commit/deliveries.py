@@ -2,12 +2,13 @@
 
 from msgspec.structs import replace
 
-from assay.core.model.effects import Acknowledge, Send
+from assay.core.model.addresses import mailbox_address
+from assay.core.model.effects import MAIL, Acknowledge, Send
 from assay.core.model.ids import RunId, Time
 from assay.core.model.requests import Deliver, Request, Update
-from assay.core.rules.messages import undeliverable
+from assay.core.rules.messages import mailed, undeliverable
 from assay.engine.commit.batch import Batch
-from assay.storage.ports import fence_of
+from assay.storage.ports import Store, fence_of
 
 
 def is_exit(request: Request) -> bool:
@@ -36,6 +37,49 @@ def gather_undeliverable(request: Deliver, batch: Batch, now: Time) -> None:
             batch.take_message(owner, effect.key)
         elif isinstance(effect, Send):
             batch.changes.messages.append((owner, effect.message, now))
+
+
+def is_mail(request: Request) -> bool:
+    """Return whether a request delivers messages to a mailbox."""
+    return type(request) is Deliver and request.messages[0].kind == MAIL
+
+
+async def mailboxes_of(request: Request, store: Store, now: Time) -> set[str]:
+    """Return the address of the mailbox that a request delivers to, if the mailbox exists."""
+    if not isinstance(request, Deliver):
+        return set()
+    address = mailbox_address(request.namespace, request.workflow_id)
+    return {address} if await store.has_mailbox(address, now) else set()
+
+
+def begin(request: Deliver, mailboxes: set[str], batch: Batch, now: Time) -> tuple[Deliver | None, RunId | None]:
+    """Return the messages to decide for a run; decide mail at once, with the name under which it may be lost."""
+    rest = not_taken(request, batch)
+    if rest is None or not is_mail(rest):
+        return rest, None
+    return None, decide_mail(rest, mailboxes, batch, now)
+
+
+def decide_mail(request: Deliver, mailboxes: set[str], batch: Batch, now: Time) -> RunId | None:
+    """Add the effects of messages to a mailbox; return the name under which the delivery may be lost."""
+    if mailbox_address(request.namespace, request.workflow_id) not in mailboxes:
+        gather_undeliverable(request, batch, now)
+        return None
+    return gather_mail(request, batch, now)
+
+
+def gather_mail(request: Deliver, batch: Batch, now: Time) -> RunId:
+    """Add the effects of messages to a mailbox that exists; all are lost if the mailbox is deleted meanwhile."""
+    owner = RunId(f"mail {request.messages[0].key}")
+    for message in request.messages:
+        letter, effects = mailed(message, owner, now)
+        batch.changes.mail.append(letter)
+        for effect in effects:
+            if isinstance(effect, Acknowledge):
+                batch.take_message(letter.owner, effect.key)
+            elif isinstance(effect, Send):
+                batch.changes.messages.append((letter.owner, effect.message, now))
+    return owner
 
 
 def with_state(request: Update, run_id: RunId, batch: Batch) -> Update:

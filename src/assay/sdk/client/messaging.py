@@ -12,6 +12,7 @@ from assay.core.model.ids import SECOND
 from assay.core.model.options import check_id
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.update_states import COMPLETED, UpdateState
+from assay.sdk.client.mail_session import MailSession
 from assay.sdk.client.targets import target_of
 from assay.sdk.values.failures import to_exception
 
@@ -74,6 +75,19 @@ class ClientMessaging:
                 return self._answer(state)
             if end is not None and loop.time() >= end:
                 raise TimeoutError(f"update {name} of {run.workflow_id} has no answer yet")
+
+    def session(self, id: str | None = None, *, namespace: str | None = None) -> MailSession:
+        """Return a session: a durable mailbox with the message verbs of a workflow, for `async with`.
+
+        Args:
+            id: The id of the mailbox, to attach to it again after a crash; a new one unless given.
+            namespace: The namespace of the mailbox, unless the client's.
+
+        Returns:
+            The session, whose mailbox exists from `async with` to its end.
+        """
+        mailbox_id = None if id is None else check_id(id, "id")
+        return MailSession(self.transport, self.converter, self._space(namespace), mailbox_id)
 
     def _answer(self, state: UpdateState) -> Any:
         if state.status == COMPLETED:

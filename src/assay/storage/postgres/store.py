@@ -32,6 +32,7 @@ from assay.storage.search_slots import SearchSlots
 from assay.storage.sql import queries, rows, schema_versions
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import PostgresDialect, Verb
+from assay.storage.sql.mail import put_statements
 from assay.storage.sql.reads import SqlReads
 from assay.storage.sql.rows import Cells
 from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
@@ -186,6 +187,7 @@ class PostgresStore(SqlReads):
                 continue
             work = _leaves_work(changes)
             news = [*changes.closed, *(run_id for run_id, _ in changes.updates)]
+            news += [RunId(letter.mailbox) for letter in changes.mail]
             if work or news:
                 self._hints.send(work=work, closed=news)
             return lost
@@ -234,6 +236,8 @@ class PostgresStore(SqlReads):
         kept = without(changes, lost) if lost else changes
         if kept.acknowledged:
             await self._take_messages(kept, commit, connection)
+        if kept.mail:
+            await self._put_mail(kept, connection)
         if kept.events:
             commit.event = kept.events[0].run_id, kept.events[0].seq
         for verb, table, cells in steps(kept):
@@ -256,6 +260,14 @@ class PostgresStore(SqlReads):
         gone = lost_by_fences(changes, {key for key, _ in found})
         if gone:
             raise _Undo(lost_with(changes, gone))
+
+    async def _put_mail(self, changes: Changes, connection: Any) -> None:
+        """Put messages into their mailboxes; roll back and write again without those whose mailbox is gone."""
+        for letter in sorted(changes.mail, key=lambda letter: letter.mailbox):  # in one order: no deadlocks
+            (taking, place), (putting, fields) = put_statements(letter, letter.at)
+            if not await connection.fetch(DIALECT.query(taking), *place):
+                raise _Undo(frozenset((letter.owner,)))
+            await connection.execute(DIALECT.query(putting), *fields)
 
     async def _compare_and_set(
         self, table: Table, cells: list[Cells], commit: PostgresCommit, connection: Any

@@ -33,6 +33,7 @@ from assay.storage.ports import (
 )
 from assay.storage.sql import activity_rows, queries, rows, schedule_rows
 from assay.storage.sql.dialect import Dialect
+from assay.storage.sql.mail import SqlMail
 
 MAX_INT64 = 2**63 - 1
 
@@ -41,7 +42,7 @@ EVENTS_PER_READ = 500
 BEFORE_ALL_WORK: tuple[str, Time, RunId, int] = ("", -1, RunId(""), -1)
 
 
-class SqlReads(ABC):
+class SqlReads(SqlMail, ABC):
     """The reads of `Store`, built on a single primitive that returns the rows of a query."""
 
     dialect: ClassVar[Dialect]

@@ -168,6 +168,7 @@ def without(changes: Changes, lost: frozenset[RunId]) -> Changes:
         messages=[message for message in changes.messages if message[0] not in lost],
         acknowledged=[taken for taken in changes.acknowledged if taken[0] not in lost],
         updates={key: update for key, update in changes.updates.items() if key[0] not in lost},
+        mail=[letter for letter in changes.mail if letter.owner not in lost],
         outcomes=[outcome for outcome in changes.outcomes if outcome[0] not in lost],
         audits=[audited for audited in changes.audits if audited[0] not in lost],
         failures=[failed for failed in changes.failures if failed[0].run_id not in lost],

@@ -17,6 +17,7 @@ from assay.storage.ports import Broken, Changes, Replaced, ScheduleChange, Store
 from assay.storage.sql import queries, rows, schema_versions
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import SqliteDialect, Verb
+from assay.storage.sql.mail import FIND_MAILBOX, put_statements
 from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
 from assay.storage.sql.writes import lost_by_fences, lost_with, steps, without
 from assay.storage.sqlite import connections
@@ -123,6 +124,7 @@ class SqliteWriter:
                 self._update_runs(changes.runs)
                 and self._update_schedules(changed_schedules(changes))
                 and self._take_messages(changes)
+                and self._put_mail(changes)
             ):
                 self._cursor.execute("ROLLBACK")
                 return False
@@ -157,6 +159,13 @@ class SqliteWriter:
             self._cursor.executemany(_TAKE, [(key,) for _, key in changes.acknowledged])
         return self._connection.total_changes() - before == len(changes.acknowledged)
 
+    def _put_mail(self, changes: Changes) -> bool:
+        for letter in changes.mail:
+            taken, _ = (self.fetch(text, *arguments) for text, arguments in put_statements(letter, letter.at))
+            if not taken:
+                return False
+        return True
+
     def _losers(self, changes: Changes) -> frozenset[RunId]:
         wanted = {run.run_id: run.version - 1 for run in changes.runs}
         found = dict(self.fetch(_VERSIONS, DIALECT.texts(list(wanted))))
@@ -164,7 +173,8 @@ class SqliteWriter:
         found |= self.fetch(_SCHEDULE_VERSIONS, DIALECT.texts(list(schedules)))
         lost = frozenset(key for key, version in (wanted | schedules).items() if found.get(key) != version)
         keys = DIALECT.texts([key for _, key in changes.acknowledged])
-        return lost | lost_by_fences(changes, {key for (key,) in self.fetch(queries.MESSAGE_KEYS, keys)})
+        lost |= lost_by_fences(changes, {key for (key,) in self.fetch(queries.MESSAGE_KEYS, keys)})
+        return lost | {one.owner for one in changes.mail if not self.fetch(FIND_MAILBOX, one.mailbox, one.at)}
 
     def _begin(self) -> None:
         if self._broken is not None:

@@ -19,6 +19,7 @@ from assay.sdk.client.http.calls import Calls
 from assay.sdk.client.http.clock import LearnedClock
 from assay.sdk.client.http.health_report import report_health
 from assay.sdk.client.http.http1 import API_PREFIX, path_of, query_of
+from assay.sdk.client.http.mail_calls import HttpMail
 from assay.sdk.client.http.pool import HttpPool
 from assay.sdk.client.http.registry import HttpRegistry
 from assay.sdk.client.http.schedules import HttpSchedules
@@ -32,7 +33,7 @@ LAST_REPLIES_SECONDS: Final = 2.0
 """Seconds for which a closing transport waits for its last replies."""
 
 
-class HttpTransport(Transport):
+class HttpTransport(HttpMail, Transport):
     """See `Transport`."""
 
     def __init__(self, url: str, token: str | None = None, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
