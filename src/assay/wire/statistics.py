@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from assay.wire.responses import QueueStats, Status, WorkerRecord
+from assay.wire.responses import Status
 
 
 class AttentionCounts(msgspec.Struct, kw_only=True):
@@ -50,50 +50,6 @@ class Facet(msgspec.Struct, kw_only=True):
 
     value: Any
     open: int
-
-
-class UnservedWork(msgspec.Struct, kw_only=True):
-    """Ready work that no worker serves; `kind` is workflow or activity."""
-
-    kind: str
-    name: str
-    count: int
-    oldest_at: float
-
-
-class QueueOverview(QueueStats, kw_only=True):
-    """A task queue with its waiting work, and the part of it that no worker serves."""
-
-    retrying_activities: int
-    running_workflow_tasks: int
-    oldest_age: float | None
-    unserved: list[UnservedWork]
-
-
-class WaitingItem(msgspec.Struct, kw_only=True):
-    """A workflow task or an activity that waits in a queue."""
-
-    kind: str
-    workflow_id: str
-    run_id: str
-    name: str
-    since: float
-
-
-class MinuteCounts(msgspec.Struct, kw_only=True):
-    """Activities that began and ended in a minute."""
-
-    at: float
-    started: int
-    finished: int
-
-
-class QueueDetail(QueueOverview, kw_only=True):
-    """A task queue with its workers, its oldest waiting work and its last hour."""
-
-    worker_records: list[WorkerRecord]
-    waiting: list[WaitingItem]
-    per_minute: list[MinuteCounts]
 
 
 class TreeNode(msgspec.Struct, kw_only=True):
