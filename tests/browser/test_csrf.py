@@ -120,7 +120,9 @@ class Victim:
         """Everything that a page could have changed."""
         parts = ("/workflows", "/schedules", "/namespaces", "/workers")
         session = self.visitor.request.get("/api/v1/session").json()
-        return {**{part: self.call("GET", part) for part in parts}, "session": session}
+        # what a run waits for is told with the time that it has waited
+        rows = {part: [{**row, "waiting_on": None} for row in self.call("GET", part)] for part in parts}
+        return {**rows, "session": session}
 
 
 @contextmanager
