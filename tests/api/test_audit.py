@@ -190,7 +190,7 @@ def test_admins_see_the_rows_of_their_namespaces(audited: Audited):
         assert audited.call("GET", path, key).status == status, path
     for method in ("DELETE", "POST", "PATCH", "PUT"):
         assert audited.call(method, "/audit", audited.admin, {}).status == 405
-    assert audited.call("GET", "/session", audited.admin).json()["features"] == ["audit"]
+    assert "audit" in audited.call("GET", "/session", audited.admin).json()["features"]
 
 
 def test_retries_have_the_name_of_the_caller(audited: Audited):
@@ -210,12 +210,12 @@ def test_without_authentication_the_audit_is_on_demand(tmp_path: Path):
         http = server.http()
         http.start()
         assert http.get("/audit").json() == []
-        assert http.get("/session").json()["features"] == []
+        assert "audit" not in http.get("/session").json()["features"]
     with serving(tmp_path, "--audit") as server:
         http = server.http()
         name = http.start()["workflow_id"]
         (row,) = http.get("/audit").json()
         assert (row["actor"], row["credential"], row["target"]) == (None, None, name)
-        assert http.get("/session").json()["features"] == ["audit"]
+        assert "audit" in http.get("/session").json()["features"]
     with serving(tmp_path, "--read-only") as server:
         assert len(server.http().get("/audit").json()) == 1
