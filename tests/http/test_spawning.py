@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assay import ActivityContext, AlreadyExists, App, BlockingContext, Client, Context, Invalid, Retry, Worker
+from assay import ActivityContext, AlreadyExists, App, BlockingContext, Client, Context, Failure, Invalid, Retry, Worker
 
 SECONDS = 60
 
@@ -47,6 +47,14 @@ def shop(queue: str) -> App:
             .exec("Counter", 10, signals=["add"], context={"b": 3})
         )
         return [await child.result(), await builder.exec(Child, 3), child.pid, counted]
+
+    @app.workflow
+    async def Cron(ctx: Context) -> Any:
+        info = ctx.info()
+        if info.last_completion_result == [None, None] and info.last_failure is None:
+            raise Failure("odd", kind="INVALID")
+        failure = info.last_failure
+        return [info.last_completion_result, None if failure is None else f"{failure.kind}: {failure.message}"]
 
     @app.workflow
     def Blocking(ctx: BlockingContext) -> Any:
@@ -164,6 +172,58 @@ async def test_what_makes_no_sense_is_refused(client: Client, name: str) -> None
             await client.spawn("Counter", 1, **options)  # type: ignore[arg-type]
     handle = await client.start(type="Child", args=[1], enable_eager_start=True, workflow_id=name, priority=1)
     assert (await handle.result())[0] == [1]
+
+
+@scenario
+async def test_a_request_handler_starts_once_and_passes_its_request_along(client: Client, name: str) -> None:
+    async def create_order(order_id: str, request_id: str) -> tuple[int, dict[str, Any]]:
+        try:
+            handle = await client.spawn(
+                "Counter", 1, id=order_id, id_conflict_policy="fail", context={"request_id": request_id}
+            )
+        except AlreadyExists as error:
+            return 409, {"error": str(error), "run_id": error.existing.run_id}
+        return 202, {"workflow_id": handle.workflow_id, "pid": str(handle.pid)}
+
+    assert await create_order(name, "r-1") == (202, {"workflow_id": name, "pid": f"wf://main/{name}"})
+    status, body = await create_order(name, "r-2")
+    assert (status, name in body["error"]) == (409, True)
+    await client.signal(name, "add", None)
+    assert (await client.result(name))[1] == {"request_id": "r-1"}
+
+
+@scenario
+async def test_a_cron_run_reads_the_result_and_the_failure_of_the_one_before(client: Client, name: str) -> None:
+    handle = await client.spawn("Cron", id=name, cron_schedule="@every 1s")
+    while len(await client.list_runs(name)) < 4:
+        await asyncio.sleep(0.05)
+    await handle.terminate("enough")
+    runs = sorted(await client.list_runs(name), key=lambda run: run.created_at)
+    assert [run.result for run in runs[:3]] == [[None, None], None, [[None, None], "INVALID: odd"]]
+
+
+def test_activities_start_at_a_limited_rate(url: str):
+    async def main() -> None:
+        queue = f"shop-{uuid.uuid4().hex[:8]}"
+        app, begun = App(queue=queue), []
+
+        @app.activity
+        async def start() -> None:
+            begun.append(asyncio.get_running_loop().time())
+
+        @app.workflow
+        async def Many(ctx: Context) -> None:
+            await ctx.execute_parallel([(start, None)] * 5)
+
+        async with asyncio.timeout(SECONDS), await Client.connect(url, app=app) as client:
+            async with Worker(client, max_activities_per_second=10):
+                await (await client.spawn(Many)).result()
+            for rate in (0, -1, True, "1"):
+                with pytest.raises(Invalid):
+                    Worker(client, max_activities_per_second=rate)  # type: ignore[arg-type]
+        assert begun[-1] - begun[0] >= 0.39
+
+    asyncio.run(main())
 
 
 def test_an_app_serves_itself(url: str):

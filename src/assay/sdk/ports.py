@@ -155,6 +155,7 @@ class WorkerOptions(msgspec.Struct, kw_only=True):
     drain_seconds: float = WORKER_DRAIN_SECONDS
     errors: str = "fail"
     strict: bool = False
+    max_activities_per_second: float | None = None
     ends_unhealthy: bool = False
     """True to stop serving when more threads are abandoned than activities run at a time."""
     is_overrun: bool = False

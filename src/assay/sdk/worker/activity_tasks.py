@@ -28,6 +28,7 @@ from assay.sdk.values.converter import Converter
 from assay.sdk.values.failures import judged, shown, to_info
 from assay.sdk.worker.process_child import ProcessCall
 from assay.sdk.worker.processes import Processes, RaisedInProcess, address_of
+from assay.sdk.worker.rates import StartRate
 from assay.sdk.worker.reports import Reports, unsure
 from assay.sdk.worker.stacks import HANDLERS
 from assay.sdk.worker.threads import DaemonThreads
@@ -98,8 +99,10 @@ class ActivityTasks:
         *,
         freed: Callable[[], None],
         abandoned: Callable[[], None],
+        per_second: float | None = None,
     ) -> None:
         self._transport = transport
+        self._rate = None if per_second is None else StartRate(per_second)
         self._reports = reports
         self._app = app
         self._converter = converter
@@ -132,6 +135,8 @@ class ActivityTasks:
         activity = attempt.grant.activity
         try:
             attempt.begin()
+            if self._rate is not None:
+                await asyncio.sleep(self._rate.delay(attempt.loop.time()))
             definition = self._app.activities.get(activity.name)
             if definition is None:
                 raise Failure(f"No handler registered for activity: {activity.name}", kind=Kind.NOT_FOUND)

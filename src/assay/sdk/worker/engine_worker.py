@@ -65,6 +65,7 @@ class EngineWorker:
             self._processes,
             freed=self._activity_freed,
             abandoned=self._thread_abandoned,
+            per_second=options.max_activities_per_second,
         )
         self._options = options
         self._most_abandoned = options.max_concurrent_activities

@@ -14,6 +14,7 @@ from assay.sdk.app import App, check_errors
 from assay.sdk.arguments import check_flag, optional_id
 from assay.sdk.ports import WorkerOptions, WorkerPort
 from assay.sdk.values.converter import Converter
+from assay.sdk.worker.rates import check_rate
 
 _served: Final = threading.Event()
 
@@ -50,6 +51,8 @@ class Worker:
         max_concurrent_activities: How many activities run at a time.
         max_processes: How many processes run activities with `runs_in="process"`; one per CPU unless given.
         max_cached_runs: How many runs stay in memory between their tasks; others are replayed.
+        max_activities_per_second: How many activities start in a second, evenly spaced; no limit unless given. An
+            attempt waits for its start in the worker, and its time-outs count meanwhile.
         identity: The worker's name in lists and histories; the host and process id unless given.
         drain_seconds: How long begun work may finish after `stop`.
         errors: `fail` fails a run whose code raises an exception other than a `Failure`; `wait` leaves the run stuck
@@ -71,6 +74,7 @@ class Worker:
         max_concurrent_activities: int = 256,
         max_processes: int | None = None,
         max_cached_runs: int = 1_000,
+        max_activities_per_second: float | None = None,
         identity: str | None = None,
         drain_seconds: float = WORKER_DRAIN_SECONDS,
         errors: str = "fail",
@@ -95,6 +99,7 @@ class Worker:
             max_concurrent_activities=max_concurrent_activities,
             max_processes=max_processes,
             max_cached_runs=max_cached_runs,
+            max_activities_per_second=check_rate(max_activities_per_second, "max_activities_per_second"),
             drain_seconds=drain_seconds,
             errors=check_errors(errors),
             strict=check_flag(strict, "strict"),
