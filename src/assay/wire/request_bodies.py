@@ -38,6 +38,10 @@ class StartBody(SpelledOptions, frozen=True, gc=False, kw_only=False, omit_defau
     """Several arguments, in place of `input`."""
     engine_stamp: bool | None = None
     """Ignored; older clients send it."""
+    monitor_by: str | None = None
+    """The address of a mailbox that monitors the run."""
+    link_by: str | None = None
+    """The address of a mailbox that is linked to the run."""
 
 
 class SignalBody(msgspec.Struct, kw_only=True):
@@ -64,6 +68,14 @@ class MailboxBody(msgspec.Struct, kw_only=True):
 
     namespace: str | None = None
     mailbox_id: str | None = None
+
+
+class WatchBody(msgspec.Struct, kw_only=True):
+    """A watch of a workflow by a mailbox: `mode` is `monitor` or `link`."""
+
+    watcher: str
+    target: str
+    mode: str = "monitor"
 
 
 class UpdateBody(msgspec.Struct, kw_only=True):

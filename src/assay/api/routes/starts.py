@@ -20,10 +20,12 @@ from assay.core.model.errors import Invalid
 from assay.core.model.ids import Namespace, RunId, RunKey, WorkflowId, id_of_request
 from assay.core.model.options import OPTION_PARSERS, check_id, check_text, checked_start, choice
 from assay.core.model.payload import NULL, Payload
+from assay.core.model.peers import LINK, MONITOR
 from assay.core.model.policies import IdConflict
 from assay.core.model.replies import Started
 from assay.core.model.requests import FirstSignal, StartWorkflow
 from assay.core.model.start_options import OptionKind, by_option, given_options
+from assay.core.rules.mailbox_watches import check_mailbox
 from assay.wire import responses
 from assay.wire.render import start_record
 from assay.wire.request_bodies import SignalAtStart, StartBody
@@ -62,8 +64,14 @@ def start_request(body: StartBody, namespace: str) -> StartWorkflow:
         id_conflict_policy=_conflict(body),
         signals=tuple(_first(signal, body.sender) for signal in body.signals or ()),
         request_id=body.request_id,
+        watchers=_watchers(body),
         **given_options(body, _PARSERS),
     )
+
+
+def _watchers(body: StartBody) -> tuple[tuple[str, str], ...]:
+    given = ((MONITOR, body.monitor_by, "monitor_by"), (LINK, body.link_by, "link_by"))
+    return tuple((mode, check_mailbox(address, mode, name)) for mode, address, name in given if address is not None)
 
 
 def _input(body: StartBody) -> Payload:

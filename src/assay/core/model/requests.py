@@ -65,6 +65,8 @@ class StartWorkflow(Request, StartOptions[Time, RetryPolicy, IdReuse], frozen=Tr
     schedule: str | None = None
     scheduled_for: Time | None = None
     parent_close_policy: ParentClose = ParentClose.TERMINATE
+    watchers: tuple[tuple[str, str], ...] = ()
+    """Mailboxes that watch the run: mode and address."""
 
 
 class Signal(ToWorkflow, frozen=True, gc=False):
@@ -102,6 +104,26 @@ class Terminate(ToWorkflow, frozen=True, gc=False):
 
     reason: str | None = None
     by: str | None = None
+
+
+class AddWatcher(ToWorkflow, frozen=True, gc=False):
+    """Let a mailbox watch a workflow; of a workflow that has ended or does not exist it gets the end at once."""
+
+    allowed_when_closed: ClassVar[bool] = True
+    watcher: str = ""
+    mode: str = ""
+    pid: str = ""
+    """The workflow, as the watcher has named it."""
+    ending: Event | None = None
+    """The closing event of a closed run; filled in by the engine."""
+
+
+class RemoveWatcher(ToWorkflow, frozen=True, gc=False):
+    """End the watch of a mailbox; without effect for a workflow that is not watched."""
+
+    allowed_when_closed: ClassVar[bool] = True
+    watcher: str = ""
+    mode: str = ""
 
 
 class RestartAsNew(ToWorkflow, frozen=True, gc=False):

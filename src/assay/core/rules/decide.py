@@ -12,7 +12,17 @@ from assay.core.model import requests as rq
 from assay.core.model.effects import Decision
 from assay.core.model.errors import NotFound, Refused
 from assay.core.model.run import Run
-from assay.core.rules import activities, leases, lifecycle, messages, retry, timers, updates, workflow_tasks
+from assay.core.rules import (
+    activities,
+    leases,
+    lifecycle,
+    mailbox_watches,
+    messages,
+    retry,
+    timers,
+    updates,
+    workflow_tasks,
+)
 from assay.core.rules.moment import Moment
 
 
@@ -69,6 +79,8 @@ RULES: dict[type[rq.Request], Callable[[Run, Any, Moment], Decision]] = {
     rq.Update: updates.receive,
     rq.RequestCancel: lifecycle.cancel,
     rq.Terminate: lifecycle.terminate,
+    rq.AddWatcher: mailbox_watches.watch_from_outside,
+    rq.RemoveWatcher: mailbox_watches.unwatch_from_outside,
     rq.RestartAsNew: lifecycle.restart_as_new,
     rq.RetryFailed: retry.retry,
     rq.ScheduleDirect: activities.schedule_direct,

@@ -31,7 +31,7 @@ from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import IdConflict, IdReuse
 from assay.core.model.replies import Started
 from assay.core.model.run import CANCELLED, COMPLETED, PENDING, Run, Task
-from assay.core.rules import activities, attributes, children, new_runs, watches
+from assay.core.rules import activities, attributes, children, mailbox_watches, new_runs, watches
 from assay.core.rules.message_limits import check_room
 from assay.core.rules.moment import Moment
 
@@ -55,6 +55,7 @@ def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
     decision = new_runs.new_run(request, run, at)
     if ended is not None:
         decision.others.append(ended)
+    mailbox_watches.add_mailboxes(decision, request.watchers)
     decision.reply = Started(decision.run.key, PENDING, started=True)
     return decision
 
@@ -88,6 +89,7 @@ def _existing(run: Run, request: rq.StartWorkflow, at: Moment) -> Decision:
     if request.signals and _start_delayed(run):
         # Signal-with-start ends the start delay; a plain signal does not.
         decision.task = replace(decision.task, not_before=None)
+    mailbox_watches.add_mailboxes(decision, request.watchers)
     decision.reply = Started(run.key, run.status, started=False)
     return decision
 
@@ -321,6 +323,7 @@ def close(decision: Decision, event: Event, at: Moment) -> None:
         children.notify_parent(decision, event)
         if has_peers(decision):
             watches.fire(decision)
+            mailbox_watches.fire(decision)
             watches.leave(decision)
     if has_peers(decision):
         watches.clear(decision)

@@ -7,7 +7,12 @@ the chain ends: the watcher receives one message per end.
 from collections.abc import Collection, Mapping
 
 from assay.core.model import commands as cmd
-from assay.core.model.addresses import WORKFLOW, Address, parse_address, workflow_address
+from assay.core.model.addresses import (
+    WORKFLOW,
+    Address,
+    parse_address,
+    workflow_address,
+)
 from assay.core.model.effects import (
     EXIT,
     UNWATCH,
@@ -74,7 +79,7 @@ def watch(decision: Decision, command: cmd.Watch, denied: Collection[str] = ()) 
         return
     decision.record(WatchAdded(command.seq, pid, mode))
     if target is None or target.namespace in denied:
-        decision.record(_not_found(command.seq, mode, pid))
+        decision.record(not_found(command.seq, mode, pid))
         decision.wake()
         return
     if not command.own_child:
@@ -88,7 +93,7 @@ def link_back(decision: Decision, pid: str) -> None:
     """Add the other direction of a link: here, so that a run that links and fails in one turn reaches its peer."""
     target = parse_address(pid)
     if target is not None:
-        decision.add(PutPeer(Peer(LINKED_BY, address_of(target), 0, _own_address(decision.run))))
+        decision.add(PutPeer(Peer(LINKED_BY, address_of(target), 0, own_address(decision.run))))
 
 
 def check_watch(namespace: str, workflow_id: str, pid: str, mode: str) -> Address | None:
@@ -129,7 +134,8 @@ def address_of(target: Address) -> str:
     return workflow_address(target.namespace, target.id, target.part)
 
 
-def _own_address(run: Run) -> str:
+def own_address(run: Run) -> str:
+    """Return the address of the workflow of a run."""
     return workflow_address(run.namespace, run.workflow_id)
 
 
@@ -337,7 +343,7 @@ def exited(run: Run, message: OutboxMessage, endings: Mapping[RunId, Event], at:
             decision.add(Send(_redirected(message, run.next_run_id)))
         return decision
     closing = None if message.about is None else endings.get(message.about)
-    events = [_ended(watch_id, mode, pid, message.about, closing) for watch_id, mode, pid in message.watches]
+    events = [exit_of(watch_id, mode, pid, message.about, closing) for watch_id, mode, pid in message.watches]
     if events and events[0].status == COMPLETED:
         del events[1:]
     for watch_id, mode, pid in message.watches:
@@ -356,9 +362,10 @@ def exited(run: Run, message: OutboxMessage, endings: Mapping[RunId, Event], at:
     return decision
 
 
-def _ended(watch_id: int, mode: str, pid: str, run_id: RunId | None, closing: Event | None) -> PeerExited:
+def exit_of(watch_id: int, mode: str, pid: str, run_id: RunId | None, closing: Event | None) -> PeerExited:
+    """Return the event about the end of a watched run; without a closing event, of one that does not exist."""
     if closing is None or run_id is None:
-        return _not_found(watch_id, mode, pid)
+        return not_found(watch_id, mode, pid)
     if isinstance(closing, WorkflowCompleted | WorkflowContinuedAsNew):
         result = closing.result if isinstance(closing, WorkflowCompleted) else NULL
         return PeerExited(watch_id, mode, pid, run_id, COMPLETED, result)
@@ -399,7 +406,8 @@ def _with(reason: str | None, text: str) -> str:
     return text if not reason else f"{text}: {reason}"
 
 
-def _not_found(watch_id: int, mode: str, pid: str) -> PeerExited:
+def not_found(watch_id: int, mode: str, pid: str) -> PeerExited:
+    """Return the event about a watched workflow that does not exist."""
     failure = FailureInfo(kind=Kind.NOT_FOUND, message=f"{pid} not found", retryable=False)
     return PeerExited(watch_id, mode, pid, failure=failure)
 

@@ -20,6 +20,7 @@ from assay.core.model.grants import ActivityGrant, ConnectedWorker, TaskGrant
 from assay.core.model.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.model.limits import LIMITS
 from assay.core.model.requests import (
+    AddWatcher,
     Advance,
     Deliver,
     Elapse,
@@ -249,7 +250,7 @@ class BatchAttempt:
                 return
             pending.request = request = rest
         run = self._find(request)
-        if run is None and type(request) is Deliver:
+        if run is None and isinstance(request, Deliver | AddWatcher):
             deliveries.gather_undeliverable(request, self.batch, at.now)
             self._answers.append((pending, None, None))
             return
@@ -416,7 +417,8 @@ class BatchAttempt:
         The store leaves lost runs out of the transaction, with all rows tied to them, and commits the rest.
         """
         changes = self.batch.changes
-        if not (self.batch.touched or changes.acknowledged or changes.outcomes or changes.schedules or changes.audits):
+        rows = (changes.messages, changes.acknowledged, changes.outcomes, changes.schedules, changes.audits)
+        if not self.batch.touched and not any(rows):
             return frozenset()  # no transaction: all requests were refused, or changed nothing
         self.next_due = self.batch.seal(self._at.now)
         began = perf_counter()

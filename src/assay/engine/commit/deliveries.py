@@ -5,15 +5,16 @@ from msgspec.structs import replace
 from assay.core.model.addresses import mailbox_address
 from assay.core.model.effects import MAIL, Acknowledge, Send
 from assay.core.model.ids import RunId, Time
-from assay.core.model.requests import Deliver, Request, Update
+from assay.core.model.requests import AddWatcher, Deliver, Request, Update
+from assay.core.rules.mailbox_watches import unknown_run
 from assay.core.rules.messages import mailed, undeliverable
 from assay.engine.commit.batch import Batch
 from assay.storage.ports import Store, fence_of
 
 
 def is_exit(request: Request) -> bool:
-    """Return whether a request delivers the end of a watched run, whose closing event has to be read first."""
-    return type(request) is Deliver and request.messages[0].about is not None
+    """Return whether a request is about the end of a watched run, whose closing event has to be read first."""
+    return type(request) is AddWatcher or (type(request) is Deliver and request.messages[0].about is not None)
 
 
 def not_taken(request: Deliver, batch: Batch) -> Deliver | None:
@@ -28,8 +29,12 @@ def not_gone(request: Deliver, lost: frozenset[RunId]) -> Deliver | None:
     return _with(request, tuple(message for message in request.messages if fence_of(message.key) not in lost))
 
 
-def gather_undeliverable(request: Deliver, batch: Batch, now: Time) -> None:
-    """Add the effects of messages to a target that does not exist."""
+def gather_undeliverable(request: Deliver | AddWatcher, batch: Batch, now: Time) -> None:
+    """Add the effects of messages to a target that does not exist, or of a watch of such a target."""
+    if isinstance(request, AddWatcher):
+        message = unknown_run(request, now)
+        batch.changes.messages.append((fence_of(message.key), message, now))
+        return
     owner = RunId("")
     for effect in undeliverable(request.messages):
         if isinstance(effect, Acknowledge):

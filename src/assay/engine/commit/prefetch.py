@@ -33,7 +33,7 @@ from assay.core.model.ids import Namespace, RunId, WorkflowId
 from assay.core.model.limits import LIMITS
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import ParentClose
-from assay.core.model.requests import Advance, Deliver, Request, RestartAsNew, RetryFailed, Update
+from assay.core.model.requests import AddWatcher, Advance, Deliver, Request, RestartAsNew, RetryFailed, Update
 from assay.core.model.run import Run
 from assay.core.rules.children import address, child_id
 from assay.core.rules.retry_cut import concerned_children, cut_by, cut_of, is_end_by, refusal_of
@@ -111,6 +111,9 @@ async def prefetch(request: Request, run: Run, store: Store) -> tuple[Request, S
         return await _with_histories(request, run, store)
     if isinstance(request, Deliver):
         return await _with_endings(request, store), ()
+    if isinstance(request, AddWatcher) and run.closed:
+        for recorded in await store.events(run.run_id, run.last_seq - 1, limit=1):
+            request = replace(request, ending=recorded.event)
     return request, ()
 
 
