@@ -23,6 +23,7 @@ NOT_SENT = {
     "error": "the root of all errors",
     "activity_failed": "how an activity ended is data",
     "child_failed": "how a child ended is data",
+    "linked_failure": "raised where the code runs",
     "workflow_failed": "how a run ended is data",
     "workflow_cancelled": "how a run ended is data",
     "workflow_terminated": "how a run ended is data",

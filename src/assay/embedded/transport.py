@@ -27,7 +27,7 @@ from assay.engine.engine import Engine
 from assay.sdk.client.loop_thread import refuse_in_workflow
 from assay.sdk.client.transport import OnRefusal, Transport
 from assay.sdk.ports import ListedRuns, Target
-from assay.storage.ports import RunRecord
+from assay.storage.ports import Broken, RunRecord
 from assay.storage.urls import SqliteUrl, parse_url
 from assay.wire.activities import retry_record
 from assay.wire.overviews import waiting_answer
@@ -137,7 +137,13 @@ class EmbeddedTransport(EmbeddedMail, Transport):
 
     async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
         """See `Transport`."""
-        return await self._running().wait_closed(key, follow=follow)
+        engine = self._running()
+        try:
+            return await engine.wait_closed(key, follow=follow)
+        except Broken:
+            # A wait that was reading when the client was closed: the store is not broken, it is closed.
+            self._running()
+            raise
 
     async def update(
         self, target: Target, name: str, args: tuple[Payload, ...], update_id: str, seconds: float
