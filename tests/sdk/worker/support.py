@@ -96,7 +96,7 @@ class FakeTransport:
             raise self.unreadable
         return self.world.histories[run_id][after:]
 
-    def add_worker(self, worker: Worker) -> None:
+    def add_worker(self, worker: Worker, _refused: object = None) -> None:
         self.worker = worker
         self.pump()
 
