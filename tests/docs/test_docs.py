@@ -22,6 +22,7 @@ RUN = (
     "docs/howto/guide.md",
     "docs/howto/schedules.md",
     "docs/howto/children.md",
+    "docs/howto/messages.md",
     "docs/howto/monitor-and-link.md",
     "docs/howto/version-running-workflows.md",
     "docs/howto/context-and-options.md",

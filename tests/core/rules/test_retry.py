@@ -11,6 +11,7 @@ from assay.core.model.events import (
     ChildWorkflowFailed,
     ChildWorkflowStarted,
     Event,
+    MessageDelivered,
     WorkflowFailed,
     WorkflowStarted,
 )
@@ -263,3 +264,13 @@ def test_of_several_failures_the_last_one_counts():
     assert kinds(events(decision))[-1] is ActivityScheduled
     assert kinds(events(decision)).count(ActivityFailed) == 1
     assert WorkflowFailed not in kinds(events(decision))
+
+
+def test_a_message_without_an_outcome_gets_one_in_the_copy():
+    """The outcome of a message that was in the outbox went to the closed run: the copy would wait for ever."""
+    sends = tuple(cmd.SendMessage(seq, "wf://main/nobody", "hello") for seq in (1, 2))
+    world = once(also=sends)
+    copied = events(world.when(retries()))
+    assert copied[-2:] == [MessageDelivered(1), MessageDelivered(2)]
+    world.keep(world.when(retries()))
+    assert world.run.sends == 0

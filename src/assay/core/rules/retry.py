@@ -73,6 +73,7 @@ from assay.core.rules.retry_cut import (
     cut_of,
     is_cancelled_with,
     open_children,
+    outcomes_of_sends,
     refusal_of,
     replay_until,
     started_children,
@@ -221,6 +222,8 @@ class _Copy:
             decision.record(self._copied(recorded.event), recorded.time)
         for recorded in carried_signals(self._part.history, self._part.cut):
             decision.record(recorded.event, recorded.time)
+        for outcome in outcomes_of_sends(self._part.history, self._part.cut):
+            decision.record(outcome)
         for seq, activity in self._by_seq.items():
             if seq in self._cancelled:
                 activities.withdraw(decision, activity)

@@ -19,6 +19,9 @@ from assay.core.model.events import (
     ChildWorkflowFailed,
     ChildWorkflowStarted,
     Event,
+    MessageDelivered,
+    MessageSendFailed,
+    MessageSendRequested,
     Recorded,
     SignalReceived,
     StepCompleted,
@@ -128,6 +131,23 @@ def _is_from(parent: str, event: Event) -> bool:
 def carried_signals(history: Sequence[Recorded], cut: int) -> Iterator[Recorded]:
     """Yield the signals after a cut, to append to the copy: an accepted signal is never lost (I1) (I14)."""
     return (recorded for recorded in history[cut:] if isinstance(recorded.event, SignalReceived))
+
+
+def outcomes_of_sends(history: Sequence[Recorded], cut: int) -> Iterator[Event]:
+    """Yield the outcomes of messages that were sent before a cut and had none: as recorded later, else delivered.
+
+    The outcome of a message that was still in the outbox went to the closed run, so the copy would wait for ever.
+    """
+    sent: dict[int, None] = {}
+    for place, recorded in enumerate(history):
+        event = recorded.event
+        if isinstance(event, MessageSendRequested) and place < cut:
+            sent[event.send_seq] = None
+        elif isinstance(event, MessageDelivered | MessageSendFailed) and event.send_seq in sent:
+            del sent[event.send_seq]
+            if place >= cut:
+                yield event
+    yield from (MessageDelivered(seq) for seq in sent)
 
 
 def dropped_names(history: Sequence[Recorded], cut: int) -> list[str]:
