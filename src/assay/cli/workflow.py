@@ -26,6 +26,7 @@ from assay.cli.options import RemoteGroup, global_options
 from assay.cli.session import CliSession, connected
 from assay.cli.tables import CHAIN, CHILDREN, RUNS, EventNames
 from assay.cli.waiting import RunWatcher, history
+from assay.cli.watching import watch
 from assay.core.model.errors import Invalid
 from assay.sdk.client.requester import requester
 
@@ -51,6 +52,7 @@ def workflow() -> None:
 
 
 workflow.add_command(explain)
+workflow.add_command(watch)
 
 
 # start
