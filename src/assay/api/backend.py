@@ -20,10 +20,12 @@ from assay.api.stream import StreamSlots
 from assay.api.telemetry import Telemetry
 from assay.core.model.ids import SECOND, Time
 from assay.engine.audit import Audit
+from assay.engine.batches import Batches
 from assay.engine.engine import Engine
 from assay.engine.failures import Failures
 from assay.engine.insight import Insight
 from assay.engine.kept_answers import KeptAnswers
+from assay.engine.service import Loop
 from assay.engine.stream import Stream
 from assay.engine.worker_registry import WorkerRegistry
 from assay.worker_protocol.tokens import Tokens
@@ -58,6 +60,8 @@ class Backend:
     worker_registry: WorkerRegistry
     insight: Insight
     failures: Failures
+    batches: Batches
+    batch_loop: Loop
     stream: Stream
     tokens: Tokens
     polls: Polls

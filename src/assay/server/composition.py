@@ -25,6 +25,7 @@ from assay.auth.session_registry import SessionRegistry
 from assay.auth.tickets import TicketRegistry
 from assay.core.model.errors import Invalid
 from assay.engine.audit import Audit
+from assay.engine.batches import BatchRunner
 from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.engine import Engine
 from assay.engine.insight import Insight
@@ -37,10 +38,12 @@ from assay.engine.worker_registry import MAIN, WorkerRegistry
 from assay.server.config import ServerConfig
 from assay.server.credentials import StoredCredentials
 from assay.storage.audit_trail import AuditTrail
+from assay.storage.batch_ports import Batches
 from assay.storage.failure_ports import Failures
 from assay.storage.overview import Overview
 from assay.storage.ports import EventJournal, Leftovers, Registry, Store
 from assay.storage.sql.audit_rows import SqlAudit
+from assay.storage.sql.batches import SqlBatches
 from assay.storage.sql.credentials import SqlCredentials
 from assay.storage.sql.failure_groups import SqlFailures
 from assay.storage.sql.journal import SqlJournal
@@ -72,6 +75,7 @@ class Database:
     credentials: SqlCredentials
     overview: Overview
     failures: Failures
+    batches: Batches
     audit: AuditTrail
     place: str
     """The path or the URL without a password, for messages."""
@@ -95,7 +99,7 @@ def database_of(config: ServerConfig) -> Database:
 
 def _ports(
     store: "SqliteStore | SqliteReader | PostgresStore",
-) -> tuple[SqlRegistry, SqlJournal, SqlLeftovers, SqlCredentials, SqlOverview, SqlFailures, SqlAudit]:
+) -> tuple[SqlRegistry, SqlJournal, SqlLeftovers, SqlCredentials, SqlOverview, SqlFailures, SqlBatches, SqlAudit]:
     return (
         SqlRegistry(store),
         SqlJournal(store),
@@ -103,6 +107,7 @@ def _ports(
         SqlCredentials(store),
         SqlOverview(store),
         SqlFailures(store),
+        SqlBatches(store),
         SqlAudit(store),
     )
 
@@ -196,9 +201,11 @@ async def _surrounded(config: ServerConfig, engine: Engine, database: Database) 
     ]
     try:
         async with _looping(services, database.clock):
+            backend.batch_loop.start()
             try:
                 yield backend
             finally:
+                await backend.batch_loop.stop()
                 backend.drain()
     finally:
         if engine.stopped is None:
@@ -236,6 +243,11 @@ def _backend(
         worker_registry=worker_registry,
         insight=Insight(engine, worker_registry, database.overview),
         failures=database.failures,
+        batches=database.batches,
+        batch_loop=Loop(
+            BatchRunner(engine, database.batches, database.clock, audited=_auditor(config, audit) is not None),
+            database.clock,
+        ),
         stream=Stream(database.journal, database.store, engine.on_commit, database.clock, config.events_ttl),
         tokens=tokens,
         polls=Polls(engine, worker_registry),

@@ -96,6 +96,8 @@ class ErrorCode(StrEnum):
         "A spawned child cannot be started; the history has the reason, poll again.",
     )
     OLD_MESSAGE = "old_message", Kind.CONFLICT, "A worker's message arrived twice or too late."
+    TOKEN_EXPIRED = "token_expired", Kind.CONFLICT, "The token of a bulk action is unknown or older than 15 minutes."
+    NEEDS_DRY_RUN = "needs_dry_run", Kind.INVALID, "A bulk action is started with the token of its dry run."
     NOT_RETRYABLE = "not_retryable", Kind.CONFLICT, "Only a run that failed, timed out or was cancelled can be retried."
     NOT_FAILED = "not_failed", Kind.CONFLICT, "No longer sent: see `not_retryable`."
     NO_FAILED_ACTIVITY = (

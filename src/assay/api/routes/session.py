@@ -45,7 +45,7 @@ async def _record(backend: Backend, caller: Principal | None, session: BrowserSe
         sign_in=SignInWays(
             api_key=settings.is_on, oidc=None if flow is None else flow.rules.label, bootstrap=bootstrap
         ),
-        features=["failures", *([] if backend.auditor is None else ["audit"])],
+        features=["batches", "failures", *([] if backend.auditor is None else ["audit"])],
     )
 
 
