@@ -51,11 +51,16 @@ class Shop:
         app.workflow("Order", code)
         worker = Worker(self.client, app=app)
         serving = asyncio.create_task(worker.run())
-        while (value := (await self.client.describe(name or self.name))[until]) is None:
+        while (value := (await self.client.describe(name or self.name))[until]) is None or (
+            until == "waiting_on" and not await self._waits_for_signal(name or self.name)
+        ):
             await asyncio.sleep(0.01)
         worker.stop()
         await serving
         return value
+
+    async def _waits_for_signal(self, name: str) -> bool:
+        return any(one["event_type"] == "WorkflowAwaitingSignal" for one in await self.client.get_events(name))
 
     async def go(self, name: str | None = None) -> None:
         await self.client.signal(name or self.name, "go")
