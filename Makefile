@@ -26,10 +26,10 @@ endif
 CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit("assay needs Python 3.11 or newer: make PYTHON=python3.x" if sys.version_info < (3, 11) else 0)'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser check bench chaos fuzz fmt setup lock dashboard types
+.PHONY: help run test browser check bench chaos fuzz fmt setup lock dashboard screenshots types
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(RUN_STAMP) dashboard ## run the demo: engine, worker, dashboard and nightly reports, until Ctrl-C
 	@PYTHONPATH=src $(BIN)/python -m examples.server_demo
@@ -76,6 +76,9 @@ setup: $(STAMP)
 dashboard: $(NODE_NEEDED) ## build the dashboard and place the viewer of the API docs, where their sources have changed
 	@test -x $(INSTALLER) || $(CREATE)
 	@$(BIN)/python dashboard/build.py
+
+screenshots: setup dashboard ## take the pictures of the docs anew
+	$(BIN)/python -m tests.dashboard.screenshots docs/howto/pictures
 
 types: dashboard ## check the types of the dashboard against the OpenAPI document
 	@$(BIN)/python dashboard/build.py --check

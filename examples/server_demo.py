@@ -66,6 +66,64 @@ def remediate(anomaly: Anomaly) -> str:
     return f"{anomaly['kind']} fixed"
 
 
+@workflow.define
+async def Release(ctx: Context, input: dict[str, str]) -> str:
+    """Shows its steps in the dashboard, where somebody approves the first one."""
+    names = ("Approval", "Tag image", "Deploy", "Health check")
+    steps: list[dict[str, Any]] = [{"name": name, "status": "waiting"} for name in names]
+    steps[0].update(status="running", actions=["approve", "reject"])
+    log: list[dict[str, Any]] = [{"time": "", "msg": f"Release {input['version']} waits for approval", "step": 1}]
+    ctx.register_query("pipeline_state", lambda: {"status": "running", "steps": steps, "log": log})
+    answer = await ctx.wait_for_signal("step_action")
+    who = answer.get("user") or "somebody"
+    del steps[0]["actions"]
+    if answer.get("action") != "approve":
+        steps[0]["status"] = "cancelled"
+        for step in steps[1:]:
+            step["status"] = "skipped"
+        log.append({"time": "", "msg": f"Rejected by {who}", "step": 1})
+        return "rejected"
+    log.append({"time": "", "msg": f"Approved by {who}", "step": 1})
+    for number, step in enumerate(steps[1:], 2):
+        steps[number - 2]["status"] = "done"
+        step["status"] = "running"
+        log.append({"time": "", "msg": f"{step['name']} begins", "step": number})
+        await ctx.execute_activity(release_step, {"step": step["name"]})
+    steps[-1]["status"] = "done"
+    return "released"
+
+
+@workflow.define
+async def Payment(ctx: Context, input: dict[str, Any]) -> str:
+    """Waits between the tries of an activity that does not succeed for some time."""
+    return await ctx.execute_activity(charge, input, max_attempts=8, initial_interval_secs=5)
+
+
+@workflow.define
+async def Import(ctx: Context, input: dict[str, str]) -> None:
+    """Fails: its file cannot be read."""
+    await ctx.execute_activity(read_file, input, max_attempts=1)
+
+
+@workflow.activity
+def release_step(input: dict[str, str]) -> str:
+    time.sleep(1.5)
+    return f"{input['step']} done"
+
+
+@workflow.activity
+def charge(input: dict[str, Any]) -> str:
+    raise ConnectionError(f"the card service does not answer for customer {input['customer']}")
+
+
+@workflow.activity
+def read_file(input: dict[str, str]) -> None:
+    try:
+        raise ValueError("line 17 has 3 columns instead of 4")
+    except ValueError as error:
+        raise RuntimeError(f"{input['file']} cannot be imported") from error
+
+
 # what this client shows
 
 
@@ -131,10 +189,20 @@ async def begun(client: assay.Client) -> None:
     raise SystemExit("the engine does not answer; its log says why")
 
 
+async def furnish(client: assay.Client) -> None:
+    """Start what the dashboard has to show beside reports: steps, tries, a failure, a queue without a worker."""
+    await client.start("Release", input={"version": "1.4.0"}, workflow_id="release-1.4.0")
+    await client.start("Payment", input={"customer": "acme", "amount": 120}, workflow_id="payment-81")
+    await client.start("Import", input={"file": "stock.csv"}, workflow_id="import-stock")
+    await client.start("ResizeImages", input={"folder": "summer"}, workflow_id="resize-summer", task_queue="images")
+    await client.schedules.create("every-minute", "NightlyReport", "0 * * * * *", input={"region": "eu-west-1"})
+
+
 async def demo(url: str, screen: Screen, reports: int | None) -> None:
     """A report every few seconds."""
     async with await assay.Client.connect(url) as client, asyncio.TaskGroup() as watching:
         await begun(client)
+        await furnish(client)
         number = 0
         while reports is None or number < reports:
             number += 1
@@ -190,6 +258,8 @@ def main() -> None:
         )
         stack.enter_context(process("run", __file__, log=folder / "worker.log", ASSAY_ENGINE_URL=url))
         screen.line("Nightly reports, one every few seconds. Ctrl-C ends it.\n", "bold")
+        screen.line(f"  dashboard  {url}/workflow/", "bold")
+        screen.line(f"  approve    {url}/workflow/workflows/release-1.4.0")
         screen.line(f"  API docs   {url}/api/v1/docs")
         screen.line(f"  reports    {url}/api/v1/workflows?type=NightlyReport")
         screen.line(f"  live       curl -N {url}/api/v1/events/stream")

@@ -232,7 +232,38 @@ def test_a_flood_of_starts_moves_nothing(board: Board):
     assert board.page.locator("main").evaluate("node => node.scrollTop") == 600
     expect(board.page.get_by_label("Select run-0030")).to_be_checked()
     board.button("New runs").click()
-    expect(board.row("new-149")).to_be_visible()
+    expect(board.page.locator("tr[data-testid=run-row]").first).to_have_attribute("data-id", re.compile("^new-"))
+
+
+def test_selected_runs_of_two_pages_are_cancelled_and_no_others(board: Board):
+    many(board, 30)
+    board.open(size="25")
+    board.page.get_by_label("Select run-0030").check()
+    board.page.get_by_label("Select run-0028").check()
+    board.button("Next").click()
+    board.page.get_by_label("Select run-0002").check()
+    expect(board.page.get_by_text("3 selected")).to_be_visible()
+    board.button("Cancel selected").click()
+    dialog = board.dialog("Cancel 3 runs?")
+    dialog.get_by_label("Reason").fill("wrong batch")
+    dialog.get_by_role("button", name="Cancel 3 runs").click()
+    expect(dialog).to_be_hidden()
+    touched = [name for name in (f"run-{n:04}" for n in range(1, 31)) if len(board.kinds(name)) > 1]
+    assert touched == ["run-0002", "run-0028", "run-0030"]
+
+
+def test_many_runs_need_their_number_typed(board: Board):
+    many(board, 12)
+    board.open()
+    board.page.get_by_label("Select page").check()
+    board.button("Terminate selected").click()
+    dialog = board.dialog("Terminate 12 runs?")
+    act = dialog.get_by_role("button", name="Terminate 12 runs")
+    expect(act).to_be_disabled()
+    dialog.get_by_label("Type 12 to confirm").fill("12")
+    act.click()
+    expect(dialog).to_be_hidden()
+    assert all(board.kinds(f"run-{n:04}")[-1] == "WorkflowTerminated" for n in range(1, 13))
 
 
 def test_the_keyboard_alone_opens_filters_and_signals(board: Board):

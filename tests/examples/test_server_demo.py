@@ -15,6 +15,7 @@ def test_reports_are_started_shown_and_finished():
         [*COMMAND, "--reports", "2"], cwd=ROOT, capture_output=True, text=True, timeout=90, check=False
     )
     assert (ran.returncode, ran.stderr) == (0, "")
+    assert re.search(r"dashboard +http://127\.0\.0\.1:\d+/workflow/\n", ran.stdout)
     assert re.search(r"API docs +http://127\.0\.0\.1:\d+/api/v1/docs", ran.stdout)
     for number in (1, 2):
         lines = [line for line in ran.stdout.splitlines() if line.startswith(f"  report {number} ")]

@@ -18,6 +18,7 @@ import { FilterBar } from "./FilterBar";
 import { NewRuns } from "./NewRuns";
 import { NoRuns } from "./NoRuns";
 import { RunTable } from "./RunTable";
+import { SelectionBar } from "./SelectionBar";
 import { type RunList, useRunList } from "./list";
 import { offsetOf, rememberOffset } from "./places";
 
@@ -225,6 +226,14 @@ export function View() {
           onSize={(next) => changeFilter({ size: String(next) })}
         />
       )}
+      <SelectionBar
+        runs={[...selection.chosen.values()]}
+        onClear={selection.clear}
+        onDone={() => {
+          selection.clear();
+          void list.refresh();
+        }}
+      />
     </section>
   );
 }
