@@ -14,6 +14,16 @@ from tests.browser.site import Site
 WAIT_MS = 5_000
 expect.set_options(timeout=WAIT_MS)
 
+CAUSES = {
+    "kind": "INTERNAL",
+    "type": "CardDeclined",
+    "message": "insufficient funds",
+    "stack": 'Traceback (most recent call last):\n  File "/srv/shop/pay.py", line 41, in charge\n    client.post()\n'
+    '  File "/usr/lib/python3.12/site-packages/http/client.py", line 88, in post\n    raise HTTPError\nHTTPError: 402',
+    "cause": {"kind": "UNAVAILABLE", "type": "HTTPError", "message": "402 payment required"},
+}
+"""A failure with a cause and a traceback, as a worker reports it."""
+
 
 class Board:
     """A page of the dashboard, in a namespace of its own."""

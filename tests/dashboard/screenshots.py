@@ -8,9 +8,8 @@ from typing import Any
 from tests.api.support import activity, complete, until
 from tests.browser.chromium import launched
 from tests.browser.site import site
-from tests.dashboard.board import Board, child, fail, snapshot, timer, visiting, wait_for
+from tests.dashboard.board import CAUSES, Board, child, fail, snapshot, timer, visiting, wait_for
 from tests.dashboard.built import build_script
-from tests.dashboard.test_run import CAUSES
 
 VIEWS = {
     "workflows": "?ns=shop",

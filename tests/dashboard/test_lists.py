@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.api.support import fresh, until
-from tests.dashboard.board import Board
+from tests.api.support import complete, fresh, until
+from tests.dashboard.board import Board, fail, wait_for
 
 pytestmark = pytest.mark.browser
 
@@ -121,3 +121,35 @@ def test_settings_make_and_delete_namespaces(board: Board):
     board.http.post(f"/workflows/open/terminate?namespace={name}", {"reason": "x"})
     dialog.get_by_role("button", name="Delete namespace").click()
     expect(row).to_have_count(0)
+
+
+def test_failures_are_groups_with_counts(board: Board):
+    for number in range(3):
+        board.running(f"a-{number}", fail(f"card {number} declined"))
+    board.running("b-0", fail("no route to host"))
+    board.open("failures")
+    rows = board.page.get_by_role("table", name="Failures").get_by_test_id("failure-row")
+    expect(rows).to_have_count(2)
+    expect(rows.filter(has_text="declined")).to_contain_text("3 runs")
+    rows.filter(has_text="no route").get_by_role("button", name="Resolve").click()
+    expect(rows).to_have_count(1)
+    rows.first.get_by_role("link", name="Show runs").click()
+    expect(board.page.locator("tr[data-testid=run-row]")).to_have_count(3)
+    board.page.go_back()
+    rows.first.get_by_role("link").first.click()
+    expect(board.page.locator("main")).to_contain_text("3, 3 of them open")
+
+
+def test_blocked_runs_and_those_that_need_a_person_are_found(board: Board):
+    board.running("asks", wait_for("approve"))
+    board.start("lost", task_queue="nobody")
+    board.running("done", complete())
+    board.open()
+    status = board.page.get_by_role("group", name="Status")
+    status.get_by_role("button", name="Needs a person", exact=True).click()
+    expect(board.row("asks")).to_be_visible()
+    expect(board.row("lost")).to_have_count(0)
+    status.get_by_role("button", name="Blocked", exact=True).click()
+    expect(board.row("lost")).to_be_visible()
+    expect(board.row("asks")).to_have_count(0)
+    expect(status.get_by_role("button", name="All", exact=True)).to_have_attribute("data-count", "3")

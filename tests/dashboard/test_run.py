@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.api.support import activity, complete, fresh, until
-from tests.dashboard.board import Board, child, fail, snapshot, timer, wait_for
+from tests.dashboard.board import CAUSES, Board, child, fail, snapshot, timer, wait_for
 
 pytestmark = pytest.mark.browser
 
@@ -140,16 +140,6 @@ def test_the_state_shows_each_query_and_changes(board: Board):
     board.http.post(f"/workflows/order-1/signal/go?namespace={board.namespace}")
     worker.turn("order-1", snapshot(progress={"done": 2}), wait_for("more"))
     expect(shown).to_contain_text("done: 2", timeout=2_500)
-
-
-CAUSES = {
-    "kind": "INTERNAL",
-    "type": "CardDeclined",
-    "message": "insufficient funds",
-    "stack": 'Traceback (most recent call last):\n  File "/srv/shop/pay.py", line 41, in charge\n    client.post()\n'
-    '  File "/usr/lib/python3.12/site-packages/http/client.py", line 88, in post\n    raise HTTPError\nHTTPError: 402',
-    "cause": {"kind": "UNAVAILABLE", "type": "HTTPError", "message": "402 payment required"},
-}
 
 
 def test_a_failure_has_its_causes_and_frames(board: Board):

@@ -55,6 +55,17 @@ export interface WaitingOn {
 /** A run. Lists in short form leave documents out. */
 export type RunRecord = Omit<Read<Schemas["WorkflowRecord"]>, "waiting_on"> & { readonly waiting_on: WaitingOn | null };
 
+/** Runs that failed alike. */
+export type FailureGroup = Omit<Read<Schemas["FailureGroupRecord"]>, "sample"> & { readonly sample: RunRecord | null };
+
+/** How many runs a filter finds, by status and by what they need. */
+export interface RunCounts {
+  readonly total: number;
+  readonly capped: boolean;
+  readonly by_status: Readonly<Record<string, number>>;
+  readonly attention: { readonly operator: number; readonly person: number; readonly capped: boolean };
+}
+
 /** An event of a history. */
 export interface EventRecord {
   readonly id: number;

@@ -187,7 +187,7 @@ class Reader {
       case "{": {
         this.at += 1;
         const found: Record<string, unknown> = {};
-        this.members((name) => define(found, name, DOCUMENTS.has(name) ? this.document() : this.record()));
+        this.members((name) => define(found, name, this.isDocument(name) ? this.document() : this.record()));
         return found;
       }
       case "[": {
@@ -201,6 +201,11 @@ class Reader {
       default:
         return JSON.parse(this.scalar()) as unknown;
     }
+  }
+
+  /** Whether a field holds a document; `state` is also the name of plain words, as of a failure group. */
+  isDocument(name: string): boolean {
+    return DOCUMENTS.has(name) && (name !== "state" || this.text[this.at] === "{");
   }
 
   document(): Doc {

@@ -12,6 +12,7 @@ const VIEWS: Partial<Record<View, Loader>> = {
   schedules: () => import("./schedules/Schedules"),
   settings: () => import("./settings/Settings"),
   login: () => import("./login/Login"),
+  failures: () => import("./failures/Failures"),
   nothing: () => import("./nothing/Nothing"),
 };
 

@@ -9,6 +9,12 @@ test("a document of an answer keeps its text", () => {
   assert.equal(record.created_at, 12.5);
 });
 
+test("a state is a document only if it is an object", () => {
+  const [state, group] = parseAnswer('[{"state":{"n":1.0}},{"state":"open"}]') as [{ state: Doc }, { state: string }];
+  assert.equal(state.state.text, '{"n":1.0}');
+  assert.equal(group.state, "open");
+});
+
 test("texts with escapes, brackets and quotes do not end a document", () => {
   const answer = parseAnswer('{"result":"a \\"}] \\\\","next":1}') as { result: Doc; next: number };
   assert.equal(answer.result.value, 'a "}] \\');

@@ -4,12 +4,12 @@ import { StartDialog } from "../../actions/start";
 import { Icon } from "../../parts/Icon";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "../../data/client";
-import type { NamespaceRecord, QueueStats, RunRecord, WorkerRecord } from "../../data/records";
-import { useResource } from "../../data/resource";
-import { actRefusal, hasFeature } from "../../data/session";
+import type { NamespaceRecord, QueueStats, RunCounts, RunRecord, WorkerRecord } from "../../data/records";
+import { useEvery, useResource } from "../../data/resource";
+import { actRefusal } from "../../data/session";
 import { useView } from "../../frame/view";
 import { useKeys } from "../../keys";
-import { NO_FILTER, filterOf, isFiltered } from "../../model/filter";
+import { type Filter, NO_FILTER, filterOf, isFiltered, parameters } from "../../model/filter";
 import { copyText } from "../../parts/Copy";
 import { Pages } from "../../parts/Pages";
 import { Problem, Stale } from "../../parts/Problem";
@@ -47,6 +47,32 @@ function useSuggestions(ns: string, rows: readonly RunRecord[]) {
     ].sort(),
     namespaces: [...new Set([...namespaces, ns])].sort(),
     hasWorkers: known.state.value.value === undefined || workers.length > 0,
+  };
+}
+
+const COUNT_MS = 5_000;
+const shown = (count: number, capped: boolean): string => `${count.toLocaleString("en")}${capped ? "+" : ""}`;
+
+/** Counts beside the status buttons; they are read apart from the list and never keep it waiting. */
+function useCounts(ns: string, filter: Filter): Readonly<Record<string, string>> {
+  const all: Filter = { ...filter, statuses: [], attention: "" };
+  const found = useResource(JSON.stringify(["counts", ns, all]), async (signal) => {
+    const query = { ...parameters(all, Date.now() / 1_000), namespace: ns };
+    return (await get<RunCounts>(["workflow-counts"], query, signal)).value;
+  });
+  useEvery(found, COUNT_MS);
+  const counts = found.state.value.value;
+  if (!counts) return {};
+  const statuses = Object.entries(counts.by_status).filter(([, count]) => count > 0);
+  return {
+    all: shown(counts.total, counts.capped),
+    ...Object.fromEntries(statuses.map(([status, count]) => [status, shown(count, count >= 10_000)])),
+    ...(counts.attention.operator > 0
+      ? { operator: shown(counts.attention.operator, counts.attention.operator >= 1_000) }
+      : {}),
+    ...(counts.attention.person > 0
+      ? { person: shown(counts.attention.person, counts.attention.person >= 1_000) }
+      : {}),
   };
 }
 
@@ -190,8 +216,8 @@ export function View() {
         filter={filter}
         types={names.types}
         queues={names.queues}
-        counts={{}}
-        canFilterByAttention={hasFeature("attention")}
+        counts={useCounts(ns, filter)}
+        canFilterByAttention
         onChange={changeFilter}
         onClear={clearFilters}
       />
