@@ -33,7 +33,7 @@ PUBLIC = {
     "getReadiness",
 }
 PERMISSIONS = {
-    Permission.READ: {"issueTicket"},
+    Permission.READ: {"issueTicket", "previewCron"},
     Permission.ACT: {"readMailbox"},
     Permission.WORK: {
         "registerWorker",

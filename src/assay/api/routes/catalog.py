@@ -91,6 +91,5 @@ ROUTES: Final = (
         body=wire.SchedulePreviewBody,
         answers={200: wire.SchedulePreview},
         access=READ,
-        served_read_only=True,
     ),
 )
