@@ -94,6 +94,7 @@ def society() -> App:
 
     @app.workflow
     async def Stubborn(ctx: Context) -> None:
+        ctx.upsert_memo({"stage": "watching"})
         while True:
             try:
                 await ctx.sleep("1h")
@@ -337,6 +338,7 @@ def test_a_deadline_of_a_cancel_request_terminates(url: str):
         async with serving(client, app := society()):
             name = fresh("stubborn")
             await client.start("Stubborn", workflow_id=name, task_queue=app.queue)
+            await until(client, name)  # a run that no worker has claimed closes at once
             pid = f"wf://main/{name}"
             text = "workflow terminated: cancel deadline passed"
             assert await client.run("Deadline", pid, task_queue=app.queue) == [
