@@ -22,7 +22,7 @@ const HEADERS = ["Name", "Type", "Cron", "Timezone", "State", "Next run", "Last 
 export function ScheduleTable({ schedules, last, onEdit, onDone }: Props) {
   return (
     <div class="table-box">
-      <table class="table cards" aria-label="Schedules">
+      <table class="table cards schedules" aria-label="Schedules">
         <thead>
           <tr>
             {HEADERS.map((header) => (
