@@ -27,6 +27,7 @@ def test_the_footer_shows_the_version_and_the_connection(board: Board):
     connection = board.page.get_by_test_id("connection")
     expect(connection).to_have_attribute("data-state", "connected", timeout=2_000)
     expect(connection).to_have_text("Connected")
+    expect(board.page.get_by_role("note")).to_have_count(0)
 
 
 def test_links_lead_to_the_views(board: Board):
