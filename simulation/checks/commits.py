@@ -223,8 +223,13 @@ class CommitChecks:
         above = None if parent is None else rows["runs"].get((parent.run_id,))
         if above is None or b'"from":' not in payload:
             return
-        if above[RUN["closed_at"]] is None and not above[RUN["cancel_seq"]]:
+        if above[RUN["closed_at"]] is None and not above[RUN["cancel_seq"]] and not self._gave_up(above[0]):
             self._violate(f"order of work: {run_id} is asked to cancel by its parent, which is not")
+
+    def _gave_up(self, run_id: RunId) -> bool:
+        """Has the code of a run given up waiting for a child, which is asked to cancel then?"""
+        events = self._world.database.tables.rows["events"]
+        return any(owner == run_id and row[3] == "ExternalCancelRequested" for (owner, _), row in events.items())
 
     def _cancelled(self, run_id: RunId) -> bool:
         return bool(self._world.database.tables.rows["runs"][(run_id,)][RUN["cancel_seq"]])
