@@ -475,6 +475,7 @@ for _public in (
     NotFound,
     Invalid,
     ChannelClosed,
+    LinkedFailure,
     NonDeterminismError,
     UnsupportedVersion,
     RunawayError,
