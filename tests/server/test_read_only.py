@@ -74,7 +74,8 @@ def test_a_result_is_waited_for(http: Http, program: subprocess.Popen[str]):
 
 def test_every_route_that_changes_anything_is_refused(server: Server, http: Http):
     in_memory = {"signIn", "signOut", "issueTicket"}  # sessions and tickets, which this process keeps by itself
-    changing = [route for route in ROUTES if route.method != "GET" and route.operation_id not in in_memory]
+    harmless = in_memory | {"previewCron"}
+    changing = [route for route in ROUTES if route.method != "GET" and route.operation_id not in harmless]
     assert len(changing) > 20
     for route in changing:
         for prefix in PREFIXES if route.prefixed else ("",):

