@@ -1,5 +1,5 @@
 // The keyboard: each part of the page brings its keys while it is shown; the help lists those that act now.
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { read } from "./data/session";
 
 export interface Shortcut {
@@ -25,7 +25,8 @@ export const activeScopes = (): readonly Scope[] => [...scopes].reverse();
 export function useKeys(name: string, shortcuts: readonly Shortcut[]): void {
   const scope = useRef<Scope>({ name, shortcuts });
   scope.current.shortcuts = shortcuts;
-  useEffect(() => {
+  // Before the next paint: who sees a view can use its keys.
+  useLayoutEffect(() => {
     const mine = scope.current;
     scopes.push(mine);
     return () => void scopes.splice(scopes.indexOf(mine), 1);
