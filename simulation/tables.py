@@ -30,6 +30,8 @@ WHOLE = (
     t.UPDATES,
     t.SCHEDULES,
     t.FIRES,
+    t.FAILURE_GROUPS,
+    t.FAILED_RUNS,
 )
 """Each table with all of its columns; the others are views of these."""
 
