@@ -23,6 +23,7 @@ from assay.cli.command_errors import FAILED, TIMED_OUT, CommandError, print_erro
 from assay.cli.explaining import ID, RUN_ID, explain
 from assay.cli.listing import all_pages, hint, keep_showing, matching
 from assay.cli.options import RemoteGroup, global_options
+from assay.cli.sending import MESSAGES, signal, update
 from assay.cli.session import CliSession, connected
 from assay.cli.tables import CHAIN, CHILDREN, RUNS, EventNames
 from assay.cli.waiting import RunWatcher, history
@@ -74,6 +75,7 @@ workflow.add_command(watch)
 )
 @click.option("--memo", metavar="JSON", type=JSON_OBJECT, help="Memo: shown, but not searchable.")
 @click.option("--args", metavar="JSON", type=JSON, help="Several arguments, in place of --input: a JSON list.")
+@MESSAGES
 @click.option("--context", metavar="JSON", type=JSON_OBJECT, help="Values that all work of the run can read.")
 @click.option("--priority", metavar="N", type=click.IntRange(1, 5), help="From 1, the first, to 5.  [default: 3]")
 @click.option("--delay", "start_delay", metavar="TIME", type=SECONDS, help="Delay of the start: 90, or 1h30m.")
@@ -115,6 +117,7 @@ def start(session: CliSession, /, wait: bool, timeout: float, **fields: Any) -> 
       assay workflow start --type Report
       assay workflow start --type Deploy --id deploy-7 --queue deploys --input @order.json
       assay workflow start --type Order --id order-1 --conflict use_existing --run-timeout 1h
+      assay workflow start --type Counter --message increment=3 --message finish
       echo '{"n": 1}' | assay workflow start --type Count --input - --wait
 
     Exit codes with --wait: 0 completed, 1 closed in another way, 2 still open at the time limit.
@@ -357,23 +360,8 @@ def _leave(status: str) -> None:
 # control
 
 
-@workflow.command()
-@_id
-@click.argument("name", metavar="NAME", type=NAME, help="Name of the signal.")
-@click.argument("payload", metavar="[PAYLOAD]", required=False, type=JSON, help=JSON_FORMS)
-@_run_id
-@connected
-def signal(session: CliSession, workflow_id: str, name: str, payload: Any, run_id: str | None) -> None:
-    """Send a signal to an open workflow.
-
-    \b
-    Examples:
-      assay workflow signal deploy-7 approve
-      assay workflow signal deploy-7 approve '{"by": "alice"}'
-      assay workflow signal deploy-7 order @order.json
-    """
-    session.engine.post("workflows", workflow_id, "signal", name, body={"payload": payload}, run_id=run_id)
-    session.printer.action(f"signal '{name}' sent to {workflow_id}")
+workflow.add_command(signal)
+workflow.add_command(update)
 
 
 @workflow.command()
