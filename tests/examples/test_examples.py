@@ -52,6 +52,9 @@ SHOWN = {
         r"3 runs, none with more than \d+ events",
     ],
     "jobs": ["job 13: this number brings bad luck", "job 2: 4", "job 3: 9"],
+    "counter": ["plus 3 is 3", "plus 4 is 7", "refused: the amount must be a number", "the end is 7"],
+    "request_reply": ["apple: 2", "pear: 3", "mango: not sold", "3 questions answered"],
+    "ping_pong": ["ping 1, pong 1", "ping 2, pong 2", "ping 3, pong 3", "3 pings answered"],
     "worker_pool": ["the sum is 42"],
     "supervisor": ["start 1 failed: started again", "start 2 failed: started again", "served at start 3"],
     "versioned_deploy": [
