@@ -1,6 +1,6 @@
 """`assay workflow signal` and `update`: messages to open workflows, and the messages of a start."""
 
-import secrets
+import os
 import time
 from collections.abc import Sequence
 from typing import Any, Final
@@ -145,7 +145,7 @@ def update(
     """
     _check_only_one(payload, args)
     found = args if args is not None else [] if payload is None else [payload]
-    body = {"args": found, "update_id": update_id or f"u-{secrets.token_hex(12)}", "wait": options["stage"]}
+    body = {"args": found, "update_id": update_id or f"u-{os.urandom(12).hex()}", "wait": options["stage"]}
     answer = _answer(session, (workflow_id, "update", name), body, timeout, options["run_id"])
     if answer is None:
         print_error(f"timed out after {timeout:g} s waiting for update {body['update_id']} of {workflow_id}")

@@ -10,7 +10,6 @@ from assay.cli.command_errors import FAILED, CommandError
 from assay.cli.render import line_of
 from assay.cli.session import CliSession, connected
 from assay.cli.suggestions import workflow_ids as known_ids
-from assay.core.model.addresses import workflow_address
 
 WAIT_SECONDS: Final = 20
 """How long one request waits for mail; less than the time limit of a request."""
@@ -31,6 +30,8 @@ def watch(session: CliSession, workflow_ids: tuple[str, ...]) -> None:
 
     Exit codes: 0 all completed; 1 otherwise.
     """
+    from assay.core.model.addresses import workflow_address
+
     engine = session.engine
     mailbox = engine.post("mailboxes", body={"namespace": engine.namespace}).document
     names = {workflow_address(engine.namespace, name): name for name in workflow_ids}
