@@ -83,6 +83,7 @@ WORKFLOW = [
     "continue_as_new",
     "define",
     "describe",
+    "exec",
     "get_events",
     "get_state",
     "list",
@@ -96,9 +97,13 @@ WORKFLOW = [
     "retry",
     "run",
     "schedules",
+    "send",
+    "session",
     "signal",
+    "spawn",
     "start",
     "terminate",
+    "update",
     "workers",
 ]
 IMPORT_MILLISECONDS = 120

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, Unpack, overload
 
 from assay.core.model.errors import Invalid
 from assay.sdk.client.absent import KEEP_INPUT
+from assay.sdk.client.blocking_messages import BlockingMessages
 from assay.sdk.client.blocking_registry import BlockingNamespaces, BlockingQueues, BlockingWorkers
 from assay.sdk.client.blocking_schedules import BlockingSchedules
 from assay.sdk.default_app import DEFAULT_APP
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
     from assay.sdk.client.start_options import StartKeywords
 
 __all__ = [
-    "activity", "cancel", "close", "connect", "continue_as_new", "define", "describe", "get_events",
+    "activity", "cancel", "close", "connect", "continue_as_new", "define", "describe", "exec", "get_events",
     "get_state", "list", "list_children", "list_runs", "listen", "namespaces", "query", "queues", "result",
-    "retry", "run", "schedules", "signal", "start", "terminate", "workers",
+    "retry", "run", "schedules", "send", "session", "signal", "spawn", "start", "terminate", "update", "workers",
 ]  # fmt: skip
 
 Result = TypeVar("Result")
@@ -68,6 +69,14 @@ namespaces: Final = BlockingNamespaces(_blocking_client)
 
 workers: Final = BlockingWorkers(_blocking_client)
 """Workers of the engine."""
+
+_messages: Final = BlockingMessages(_blocking_client)
+spawn: Final = _messages.spawn
+exec: Final = _messages.exec
+signal: Final = _messages.signal
+update: Final = _messages.update
+send: Final = _messages.send
+session: Final = _messages.session
 
 queues: Final = BlockingQueues(_blocking_client)
 """Task queues of the engine, with their pending work."""
@@ -255,26 +264,6 @@ def result(workflow_id: str, run_id: str | None = None, *, namespace: str | None
             likewise.
     """
     return _blocking_client().call("result", lambda client: client.result(workflow_id, run_id, namespace=namespace))
-
-
-def signal(
-    workflow_id: str, name: str, payload: Any = None, *, run_id: str | None = None, namespace: str | None = None
-) -> None:
-    """Send a signal to an open run.
-
-    Args:
-        workflow_id: The workflow id.
-        name: The signal's name.
-        payload: The signal's payload.
-        run_id: A run of the id; the current run unless given.
-        namespace: The namespace of the id, unless the connection's.
-
-    Raises:
-        NotFound: The id has no open run.
-    """
-    _blocking_client().call(
-        "signal", lambda client: client.signal(workflow_id, name, payload, run_id=run_id, namespace=namespace)
-    )
 
 
 def cancel(

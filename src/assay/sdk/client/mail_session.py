@@ -93,7 +93,7 @@ class MailSession:
         """
         return await self._send(to, topic, args, self._pid)
 
-    async def _send(self, to: Any, topic: str, args: tuple[Any, ...], sender: str) -> bool:
+    async def _send(self, to: Any, topic: str, args: tuple[Any, ...], sender: str | None) -> bool:
         address = getattr(to, "pid", to)
         if not isinstance(address, str):
             raise Invalid(f"send needs an address, not {type(to).__name__}", field="to")
