@@ -38,7 +38,7 @@ def test_a_run_that_is_not_open_is_not_found(http: Http, path: str):
         assert reply.json()["error"] == f"not found: workflow {missing} not found{terminal}"
         assert (reply.json()["workflow_id"], reply.json().get("run_id")) == (missing, known)
         kept = http.post(f"/workflows/{missing}/{path}", Idempotency_Key=fresh("key"))
-        assert kept.json() == reply.json()
+        assert {**kept.json(), "request_id": ""} == {**reply.json(), "request_id": ""}
     assert http.kinds(name)[-1] == "WorkflowTerminated"
 
 
