@@ -18,7 +18,9 @@ class SlowEngine:
         self.waiting: list[asyncio.Future[object]] = []
         self.callers: list[str | None] = []
 
-    def submit(self, _request: object, key: object = None, *, caller: str | None = None) -> asyncio.Future[object]:
+    def submit(
+        self, _request: object, key: object = None, *, caller: str | None = None, audit: object = None
+    ) -> asyncio.Future[object]:
         assert key is None
         self.waiting.append(asyncio.get_running_loop().create_future())
         self.callers.append(caller)
@@ -27,7 +29,7 @@ class SlowEngine:
 
 def fixtures() -> tuple[Any, SlowEngine, Any]:
     engine = SlowEngine()
-    backend = SimpleNamespace(engine=engine, admission=Admission(most=2))
+    backend = SimpleNamespace(engine=engine, admission=Admission(most=2), auditor=None)
     return backend, engine, SimpleNamespace(header=lambda name: None)
 
 

@@ -29,7 +29,7 @@ def test_the_life_of_keys(server: Server):
         "csrf": None,
         "auth": "api-key",
         "sign_in": {"api_key": True, "oidc": None, "bootstrap": True},
-        "features": ["failures", "audit"],
+        "features": ["batches", "failures", "audit"],
     }
 
     # Of many that make the first key at once, one succeeds.

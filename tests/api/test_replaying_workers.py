@@ -73,8 +73,17 @@ def test_a_signal_that_the_worker_has_seen_does_not_go_on_to_the_next_run(http: 
 def test_a_signal_that_the_worker_has_not_seen_keeps_the_run_from_ending(http: Http):
     worker, name = claimed(http)
     http.post(f"/workflows/{name}/signal/job")
-    assert worker.commands(name, {"type": "ContinueAsNew"}).status == 409
+    assert worker.commands(name, complete()).status == 409
     assert worker.task() is not None
+
+
+def test_a_signal_that_the_worker_has_not_seen_goes_on_to_the_next_run(http: Http):
+    worker, name = claimed(http)
+    http.post(f"/workflows/{name}/signal/job")
+    assert worker.commands(name, {"type": "ContinueAsNew"}).status == 200
+    task = worker.task()
+    assert task is not None
+    assert [event["event_type"] for event in task["history"]] == ["WorkflowStarted", "SignalReceived"]
 
 
 def test_what_becomes_ready_together_goes_out_as_it_was_created(http: Http):

@@ -31,7 +31,7 @@ def test_a_person_signs_in_and_out(keyed: Keyed):
         "csrf": browser.csrf,
         "auth": "api-key",
         "sign_in": {"api_key": True, "oidc": None, "bootstrap": False},
-        "features": ["failures", "audit"],
+        "features": ["batches", "failures", "audit"],
     }
     assert re.fullmatch("[0-9a-f]{64}", browser.csrf)
     assert reply.json() == described

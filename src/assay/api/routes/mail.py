@@ -21,6 +21,7 @@ from assay.core.model.mailboxes import Letter, StoredLetter
 from assay.core.model.options import check_id, check_text
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.requests import Signal
+from assay.core.rules.activities import HIGHEST_SEQ
 from assay.core.rules.message_limits import check_topic
 from assay.wire.mail_records import MailboxRecord, MailRecord
 from assay.wire.request_bodies import MailboxBody, MessageBody
@@ -83,7 +84,7 @@ async def open_mailbox(backend: Backend, call: ApiCall) -> HttpResponse:
 async def read_mailbox(backend: Backend, call: ApiCall) -> HttpResponse:
     """Return the messages after a seq; without any, wait for them. Messages up to the seq are forgotten."""
     after = call.text("after") or "0"
-    if not after.isdecimal():
+    if not after.isdecimal() or int(after) > HIGHEST_SEQ:
         raise Invalid("after is the seq of a message", field="after")
     given = call.text("wait")
     plain = given is not None and given.replace(".", "", 1).isdecimal()
