@@ -13,7 +13,7 @@ import assay
 from assay import App, Client, Worker
 from assay.core.model.limits import LIMITS
 from assay.core.model.requests import ReleaseTask
-from assay.sdk.worker import workflow_tasks
+from assay.sdk.worker import live_run
 from assay.sdk.worker.live_run import LiveRun
 from assay.sdk.worker.workflow_tasks import WorkflowTasks
 from tests.http.processes import server
@@ -97,7 +97,7 @@ def test_a_loop_or_gather_of_thousands_completes_over_http(name: str, count: int
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages of at most 10 commands."""
-    monkeypatch.setattr(workflow_tasks, "LIMITS", msgspec.structs.replace(LIMITS, commands=10))
+    monkeypatch.setattr(live_run, "LIMITS", msgspec.structs.replace(LIMITS, commands=10))
     executed.clear()
 
 

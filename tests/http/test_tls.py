@@ -72,7 +72,7 @@ def test_the_sdk_and_the_command_line_over_https(
 def test_answers_over_https_forbid_plain_http(server: Server, files: tuple[Path, Path]):
     trusting = ssl.create_default_context(cafile=str(files[0]))
     connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=10, context=trusting)
-    for path, status in ((f"{PREFIX}/health", 200), (f"{PREFIX}/nothing", 404), ("/", 200)):
+    for path, status in ((f"{PREFIX}/health", 200), (f"{PREFIX}/nothing", 404), ("/", 308)):
         connection.request("GET", path)
         reply = connection.getresponse()
         reply.read()

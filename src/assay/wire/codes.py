@@ -48,6 +48,7 @@ class ErrorCode(StrEnum):
     LIMIT_EXCEEDED = "limit_exceeded", Kind.INVALID, "The request exceeds a limit of the run or of a request."
     UNREADABLE_EVENT = "unreadable_event", Kind.INVALID, "A recorded event cannot be read: the database is damaged."
     OIDC_FAILED = "oidc_failed", Kind.INVALID, "A sign-in at the issuer failed; begin again."
+    NEEDS_DRY_RUN = "needs_dry_run", Kind.INVALID, "A bulk action is started with the token of its dry run."
     UNAUTHORIZED = (
         "unauthorized",
         Kind.PERMISSION_DENIED,
@@ -97,7 +98,6 @@ class ErrorCode(StrEnum):
     )
     OLD_MESSAGE = "old_message", Kind.CONFLICT, "A worker's message arrived twice or too late."
     TOKEN_EXPIRED = "token_expired", Kind.CONFLICT, "The token of a bulk action is unknown or older than 15 minutes."
-    NEEDS_DRY_RUN = "needs_dry_run", Kind.INVALID, "A bulk action is started with the token of its dry run."
     NOT_RETRYABLE = "not_retryable", Kind.CONFLICT, "Only a run that failed, timed out or was cancelled can be retried."
     NOT_FAILED = "not_failed", Kind.CONFLICT, "No longer sent: see `not_retryable`."
     NO_FAILED_ACTIVITY = (

@@ -35,6 +35,8 @@ def test_every_request_has_its_rule():
 
 def test_only_what_is_safe_on_a_closed_run_is_welcome_there():
     assert {kind for kind in KINDS if kind.allowed_when_closed} == {
+        rq.AddWatcher,
+        rq.RemoveWatcher,
         rq.RestartAsNew,
         rq.RetryFailed,
         rq.Elapse,
