@@ -1,9 +1,10 @@
 """The transport to an engine in this process: no socket, no copy, the same answers as over HTTP."""
 
 import asyncio
+import contextlib
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from assay.core.model.errors import Invalid, NotFound, Unavailable
@@ -27,7 +28,7 @@ from assay.engine.engine import Engine
 from assay.sdk.client.loop_thread import refuse_in_workflow
 from assay.sdk.client.transport import OnRefusal, Transport
 from assay.sdk.ports import ListedRuns, Target
-from assay.storage.ports import Broken, RunRecord
+from assay.storage.ports import Broken, Rejected, RunRecord
 from assay.storage.urls import SqliteUrl, parse_url
 from assay.wire.activities import retry_record
 from assay.wire.overviews import waiting_answer
@@ -110,6 +111,16 @@ class EmbeddedTransport(EmbeddedMail, Transport):
             raise Invalid("this client belongs to another event loop: connect in this one", code="wrong_loop")
         return self._engine
 
+    @contextlib.contextmanager
+    def _open_engine(self) -> Iterator[Engine]:
+        """Give the engine; raise `Unavailable` if the client is closed before the block has read from the store."""
+        engine = self._running()
+        try:
+            yield engine
+        except (Broken, Rejected):
+            self._running()  # the store is closed with the client, and not broken
+            raise
+
     def now(self) -> Time:
         """Return engine time."""
         return self._engine.now()
@@ -137,13 +148,8 @@ class EmbeddedTransport(EmbeddedMail, Transport):
 
     async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
         """See `Transport`."""
-        engine = self._running()
-        try:
+        with self._open_engine() as engine:
             return await engine.wait_closed(key, follow=follow)
-        except Broken:
-            # A wait that was reading when the client was closed: the store is not broken, it is closed.
-            self._running()
-            raise
 
     async def update(
         self, target: Target, name: str, args: tuple[Payload, ...], update_id: str, seconds: float
@@ -158,8 +164,9 @@ class EmbeddedTransport(EmbeddedMail, Transport):
 
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any] | None:
         """See `Transport`."""
-        found = await self._running().reads.find(namespace, workflow_id, run_id)
-        return None if found is None else (await self._shown([found]))[0]
+        with self._open_engine() as engine:
+            found = await engine.reads.find(namespace, workflow_id, run_id)
+            return None if found is None else (await self._shown([found]))[0]
 
     async def explain(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any]:
         """See `Transport`."""
