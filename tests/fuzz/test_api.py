@@ -107,6 +107,7 @@ def fuzz(
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(ROOT / "tests/fuzz/schemathesis.toml")),
         *("run", f"http://127.0.0.1:{server.port}/api/v1/openapi.json", "--checks", ",".join(checks)),
         *("--max-time", str(seconds), *more),
+        *(() if "FUZZ_SECONDS" in os.environ else ("--seed", "1")),  # `make test` generates the same requests each time
     ]
     environment = {
         **os.environ,
